@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * A member is one rank of one group, owned by the process that joined. It
+ * ends at the first of LEAVE, the flush of its file by the joiner, the end of
+ * the joiner's address space. Ops, windows and work items hold references to
+ * the member, never to its file.
+ *
+ * member->lock (BH-safe) protects the semaphores, the rings' kernel side, the
+ * triggers, the events, the list of ops and, for the transport, the receive
+ * side of every flow to this member. Order: group->lock, member->lock, flow,
+ * scheduler, path send queue.
+ */
+#ifndef HCOMM_MEMBER_H
+#define HCOMM_MEMBER_H
+
+#include <linux/kref.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/rcupdate.h>
+#include <linux/spinlock.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
+
+#include "group.h"
+#include "ring.h"
+#include "sem.h"
+#include "event.h"
+
+struct hcomm_proc;
+
+struct hcomm_member {
+	struct kref ref;
+	struct rcu_head rcu;
+	struct hcomm_group *group;
+	struct hcomm_proc *proc;
+	void *owner;			/* the joiner's files, compared in .flush */
+	u32 rank;
+	u32 index;			/* in proc->members */
+	u64 op_timeout_ns;
+
+	spinlock_t lock;
+	enum hcomm_state state;		/* lock; mirrored in the state line */
+	struct hcomm_fault fault;	/* lock; valid when state is ERROR */
+	ktime_t fault_at;
+	struct hcomm_sems sems;
+	struct hcomm_ring ring;
+	struct hcomm_events events;
+	struct list_head ops;		/* every live op, oldest first */
+	struct list_head ready;		/* triggered, not yet dispatched */
+	bool draining;			/* one drainer of ready at a time */
+	struct work_struct drain_work;
+	struct work_struct fail_work;	/* slow half of a fault */
+	struct delayed_work expire_work;
+
+	struct mutex submit_lock;	/* one submitter; taken killable */
+	struct xarray windows;		/* id -> hcomm_window; write: windows_lock */
+	struct mutex windows_lock;
+	unsigned long *used_windows;	/* ids that were ever attached */
+
+	struct mutex peers_lock;
+	struct hcomm_peer *peers;	/* size entries, zero id = not known */
+
+	void *copier;			/* copy.c: ops whose target is local */
+	u64 ops_submitted;
+	u64 ops_completed;
+	u64 ops_failed;
+	u64 bytes_put;
+};
+
+struct hcomm_member *hcomm_member_join(struct hcomm_proc *proc,
+				       struct hcomm_join *arg);
+int hcomm_member_set_peers(struct hcomm_member *member,
+			   const struct hcomm_set_peers *arg);
+/* Where @rank lives as this member was told. -ENOENT if not known. */
+int hcomm_member_peer(struct hcomm_member *member, u32 rank,
+		      struct hcomm_peer *peer);
+
+/*
+ * Ends the membership once; later calls do nothing. @cause is CAUSE_NONE for
+ * LEAVE, CAUSE_PROCESS otherwise. Process context, waits for no peer.
+ */
+void hcomm_member_end(struct hcomm_member *member, enum hcomm_cause cause);
+
+void hcomm_member_get(struct hcomm_member *member);
+void hcomm_member_put(struct hcomm_member *member);	/* any context */
+
+/*
+ * Every user of the lock that may have applied a signal unlocks this way:
+ * ops that became ready are dispatched after the lock is dropped, at most 64
+ * here, the rest in a work item.
+ */
+void hcomm_member_lock(struct hcomm_member *member);
+void hcomm_member_unlock(struct hcomm_member *member);
+
+/*
+ * Adds @delta to semaphore @sem: release store, triggers, wake-up. Lock held.
+ * -EINVAL when there is no such semaphore.
+ */
+int hcomm_member_signal(struct hcomm_member *member, u32 sem, u32 delta);
+
+/* First fault wins. Lock held. True if this call changed the state. */
+bool hcomm_member_fail(struct hcomm_member *member,
+		       const struct hcomm_fault *fault);
+
+#endif
