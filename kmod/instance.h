@@ -32,15 +32,22 @@ struct hcomm_instance {
 	struct list_head procs;
 
 	struct hcomm_fabric *fabric;	/* ports, listener, sessions: session.c */
+
+	atomic_t live;			/* groups and procs that point here */
 };
+
+extern unsigned int hcomm_base_port;	/* of instance 0, see main.c */
 
 int hcomm_instances_create(unsigned int count);
 void hcomm_instances_destroy(void);
 
 /* NULL beyond the last one. */
 struct hcomm_instance *hcomm_instance_get(unsigned int nr);
-struct hcomm_instance *hcomm_instance_by_minor(unsigned int minor);
 unsigned int hcomm_instance_count(void);
+
+/* A group or a proc begins and ends to point to the instance. Any context. */
+void hcomm_instance_hold(struct hcomm_instance *instance);
+void hcomm_instance_drop(struct hcomm_instance *instance);
 
 static inline struct hcomm_instance *hcomm_instance_of(struct device *dev)
 {

@@ -14,9 +14,9 @@
 #include <linux/kref.h>
 #include <linux/ktime.h>
 #include <linux/list.h>
-#include <linux/rbtree.h>
 
 #include "core/flow.h"
+#include "core/trigger.h"
 #include "../uapi/hcomm.h"
 
 struct hcomm_member;
@@ -31,9 +31,8 @@ struct hcomm_op {
 	bool done;			/* member->lock */
 	struct list_head member_node;	/* member->ops */
 	struct list_head node;		/* owner's queue: ready, copier or flow */
-	struct rb_node trigger;		/* parked */
-	bool parked;
-	struct hc_tx_op tx;		/* flow state, session.c */
+	struct hcomm_trigger trigger;	/* parked while queued */
+	struct hcomm_flow_op tx;	/* flow state, session.c */
 	void *flow;			/* session.c */
 };
 

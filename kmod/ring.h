@@ -16,8 +16,8 @@ struct hcomm_op;
 struct vm_area_struct;
 
 struct hcomm_ring {
-	void *shared;			/* vmalloc_user: indices, CQEs, events */
-	struct hcomm_sqe *sqes;		/* vmalloc_user */
+	void *shared;			/* area.h: indices, CQEs, events */
+	struct hcomm_sqe *sqes;		/* area.h */
 	struct hcomm_ring_setup layout;
 	u32 sq_mask, cq_mask, event_mask;
 	u32 sq_head;			/* kernel's own copies */

@@ -13,14 +13,14 @@
 struct hcomm_member;
 struct hcomm_op;
 struct hcomm_proc;
-struct rb_root_cached;
+struct hcomm_trigger_set;
 
 struct hcomm_sems {
-	void *pages;			/* vmalloc_user */
+	void *pages;			/* area.h */
 	size_t bytes;
 	u32 count;
 	u64 *values;			/* the kernel's copies; pages are write-only */
-	struct rb_root_cached *triggers; /* per semaphore, by threshold */
+	struct hcomm_trigger_set *triggers; /* one per semaphore */
 };
 
 int hcomm_sems_init(struct hcomm_member *member, u32 count);

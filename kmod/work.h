@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/*
+ * The module's two work queues. Progress moves data and ends ops; teardown
+ * frees what is no longer referenced and may sleep for long. Neither runs an
+ * item that waits for a message of a peer: two instances of one kernel share
+ * them.
+ */
+#ifndef HCOMM_WORK_H
+#define HCOMM_WORK_H
+
+#include <linux/workqueue.h>
+
+extern struct workqueue_struct *hcomm_progress_wq;
+extern struct workqueue_struct *hcomm_teardown_wq;
+
+int hcomm_work_init(void);
+/* Runs what is queued, and what that queues, to its end. */
+void hcomm_work_exit(void);
+
+#endif
