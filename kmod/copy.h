@@ -7,15 +7,23 @@
 #ifndef HCOMM_COPY_H
 #define HCOMM_COPY_H
 
+#include <linux/types.h>
+
 struct hcomm_member;
 struct hcomm_op;
 
+void hcomm_copy_init(void);
+
 int hcomm_copier_init(struct hcomm_member *member);
+/* With the member's last reference: nothing is queued any more. */
 void hcomm_copier_free(struct hcomm_member *member);
 
-/* Takes over @op, whose rank is @target (referenced for the call). */
+/*
+ * Queues @op, whose rank is @target (referenced for the call), and runs it if
+ * it is small and its turn. No lock held, any context.
+ */
 void hcomm_copy_submit(struct hcomm_op *op, struct hcomm_member *target);
-/* Takes back what has not started; each is completed with @result. */
-void hcomm_copy_cancel(struct hcomm_member *member, int result);
+/* Takes the op back if it has not started: true, the caller completes it. */
+bool hcomm_copy_retract(struct hcomm_op *op);
 
 #endif

@@ -9,12 +9,12 @@
 #define HCOMM_MAX_INSTANCES	64
 #define HCOMM_MAX_MEMBERS	256	/* memberships of a process, per instance */
 #define HCOMM_MAX_OBJECTS	1024	/* memory objects, the same */
-#define HCOMM_MAX_WINDOWS	1024	/* window ids of a membership, ever */
+#define HCOMM_MAX_WINDOWS	1024	/* windows of a membership at a time */
 #define HCOMM_MAX_USER_SEMS	1024
 #define HCOMM_MAX_SQ_ENTRIES	8192
 #define HCOMM_MAX_CQ_ENTRIES	16384
 #define HCOMM_MAX_EVENT_ENTRIES	16384
-#define HCOMM_MAX_OP_BYTES	(1ULL << 40)
+#define HCOMM_MAX_OP_BYTES	(16ULL << 20)	/* 64 parts of 256 KiB */
 #define HCOMM_MAX_SEGMENTS	64	/* heap files a membership offers */
 
 #define HCOMM_OP_TIMEOUT_NS	(590ULL * 1000000000)	/* unless JOIN says */

@@ -50,12 +50,14 @@ struct hcomm_member {
 	bool draining;			/* one drainer of ready at a time */
 	struct work_struct drain_work;
 	struct work_struct fail_work;	/* slow half of a fault */
-	struct delayed_work expire_work;
+	struct delayed_work expire_work; /* hcomm_ops_expire() */
 
 	struct mutex submit_lock;	/* one submitter; taken killable */
-	struct xarray windows;		/* id -> hcomm_window; write: windows_lock */
+	struct xarray windows;		/* id -> hcomm_window, or a value once gone;
+					 * write: windows_lock
+					 */
 	struct mutex windows_lock;
-	unsigned long *used_windows;	/* ids that were ever attached */
+	atomic_t nr_windows;		/* not yet quiesced */
 
 	struct mutex peers_lock;
 	struct hcomm_peer *peers;	/* size entries, zero id = not known */

@@ -12,11 +12,13 @@
 #include <linux/kref.h>
 #include <linux/list.h>
 #include <linux/mutex.h>
+#include <linux/spinlock.h>
 #include <linux/types.h>
 #include <linux/workqueue.h>
 
 #include "../uapi/hcomm.h"
 
+struct hcomm_instance;
 struct hcomm_proc;
 struct page;
 
@@ -38,6 +40,8 @@ struct hcomm_mem {
 
 	struct mutex mr_lock;		/* tables; session side (mr.c) */
 	struct list_head mr_tables;
+	struct list_head node;		/* every object that still exists, memory.c */
+	bool orphaned;			/* charged to the uid, not to the mm */
 	struct work_struct free_work;
 };
 
@@ -47,6 +51,9 @@ int hcomm_mem_destroy(struct hcomm_proc *proc, u32 handle);
 void hcomm_mem_destroy_all(struct hcomm_proc *proc);
 
 struct hcomm_mem *hcomm_mem_find(struct hcomm_proc *proc, u32 handle);
+/* The same for an op: until hcomm_mem_unuse() the object cannot be destroyed. */
+struct hcomm_mem *hcomm_mem_use(struct hcomm_proc *proc, u32 handle);
+void hcomm_mem_unuse(struct hcomm_mem *mem);	/* any context; drops the ref */
 void hcomm_mem_get(struct hcomm_mem *mem);
 void hcomm_mem_put(struct hcomm_mem *mem);	/* any context */
 
@@ -59,5 +66,9 @@ void hcomm_mem_read(struct hcomm_mem *mem, u64 off, void *dst, size_t len);
 /* Between two objects; handles overlap of the same object as memmove does. */
 void hcomm_mem_copy(struct hcomm_mem *dst, u64 dst_off, struct hcomm_mem *src,
 		    u64 src_off, size_t len);
+
+/* Every object of an instance that is still pinned, for observers. */
+void hcomm_mem_for_each(struct hcomm_instance *instance,
+			void (*fn)(struct hcomm_mem *mem, void *arg), void *arg);
 
 #endif

@@ -5,8 +5,14 @@
  *
  * Life: taken (on member->ops) -> parked on a semaphore, or dispatched ->
  * owned by copy.c (target on this instance) or by session.c (elsewhere) ->
- * hcomm_op_complete() exactly once. Owners may hold extra references while
- * hardware still reads the buffer: the object stays pinned until the last.
+ * hcomm_op_complete() exactly once.
+ *
+ * References: one is dropped by the completion. One travels: ring -> dispatch,
+ * or ring -> dispatch -> semaphore -> ready list -> dispatch; the last dispatch
+ * drops it when the owner has taken over. A fault completes every op of its
+ * member at once, whoever owns it: an owner that still looks at the op, or
+ * whose hardware still reads the buffer, needs a reference of its own. The
+ * object stays pinned until the last is gone.
  */
 #ifndef HCOMM_OP_H
 #define HCOMM_OP_H
@@ -21,6 +27,13 @@
 
 struct hcomm_member;
 struct hcomm_mem;
+struct work_struct;
+
+enum hcomm_op_owner {
+	HCOMM_OP_NOBODY,		/* on its way, parked or ready */
+	HCOMM_OP_COPIER,
+	HCOMM_OP_SESSION,
+};
 
 struct hcomm_op {
 	struct kref ref;
@@ -28,10 +41,14 @@ struct hcomm_op {
 	struct hcomm_mem *mem;		/* NULL when the opcode has no local data */
 	struct hcomm_sqe sqe;		/* checked copy */
 	ktime_t deadline;
+	enum hcomm_op_owner owner;	/* member->lock */
 	bool done;			/* member->lock */
 	struct list_head member_node;	/* member->ops */
-	struct list_head node;		/* owner's queue: ready, copier or flow */
+	struct list_head node;		/* owner's queue, or member->ready; empty
+					 * when on none: list_del_init()
+					 */
 	struct hcomm_trigger trigger;	/* parked while queued */
+	struct hcomm_member *target;	/* copy.c, referenced */
 	struct hcomm_flow_op tx;	/* flow state, session.c */
 	void *flow;			/* session.c */
 };
@@ -39,21 +56,38 @@ struct hcomm_op {
 int hcomm_ops_init(void);
 void hcomm_ops_exit(void);
 
-/* Checks the SQE and makes the op; the completion slot is reserved already. */
+/*
+ * Checks the SQE and makes the op; the completion slot is reserved already.
+ * Process context. An error pointer is the result the CQE has to tell.
+ */
 struct hcomm_op *hcomm_op_create(struct hcomm_member *member,
 				 const struct hcomm_sqe *sqe);
-/* Hands the op to its owner. No lock held, any context. */
+/*
+ * Hands the op to its owner and drops the travelling reference. Once after
+ * hcomm_op_create() and once for each op taken from member->ready. No lock
+ * held, any context.
+ */
 void hcomm_op_dispatch(struct hcomm_op *op);
 /*
  * Ends the op: CQE, wake-up, drops the creation reference. Idempotent: the
- * first call wins, so a fault and a late ack may race. No lock held, any
- * context.
+ * first call wins, so a fault and a late ack may race; who comes second needs
+ * a reference to call at all. No lock held, any context.
  */
 void hcomm_op_complete(struct hcomm_op *op, int result, u64 flow_seq);
 void hcomm_op_get(struct hcomm_op *op);
 void hcomm_op_put(struct hcomm_op *op);		/* any context */
 
-/* Ends all that can end now: parked, local, and remote with nothing posted. */
+/*
+ * Ends every op of a member that is no longer active, those that are posted
+ * included; a local copy that runs at this moment ends by itself within its
+ * next 64 KiB. Process context.
+ */
 void hcomm_ops_cancel(struct hcomm_member *member, int result);
+
+/*
+ * The function of member->expire_work, which hcomm_op_create() arms. Who ends
+ * the member cancels the work after the state has changed.
+ */
+void hcomm_ops_expire(struct work_struct *work);
 
 #endif
