@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: GPL-2.0
+/* the owner of a timer is found with from_timer(). */
+#include <linux/timer.h>
+
+struct owner {
+	struct timer_list timer;
+};
+
+struct owner *probe(struct timer_list *t)
+{
+	struct owner *owner = from_timer(owner, t, timer);
+
+	return owner;
+}
