@@ -21,7 +21,6 @@
 #include <linux/ktime.h>
 #include <linux/list.h>
 
-#include "core/flow.h"
 #include "core/trigger.h"
 #include "../uapi/hcomm.h"
 
