@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * credit.h - receives of the peer, one struct per QP
+ * Receives of the peer, one struct per QP
  *
  * Each SEND takes one receive that the peer posted; it gives receives back in
  * the credits field of every header that leaves on the same QP.  The last 16

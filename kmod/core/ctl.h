@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * ctl.h - the control stream of a session
+ * The control stream of a session
  *
  * Proofs, adverts, revokes, death notices, NACKs and aborts must arrive once
  * and in order although any path may be lost.  They carry a sequence of their
@@ -48,7 +48,7 @@ u64 hcomm_ctl_queue(struct hcomm_ctl *ctl, struct hcomm_ctl_msg *msg);
  * send, or the stream is on another path.  hcomm_ctl_sent() when it is posted.
  */
 struct hcomm_ctl_msg *hcomm_ctl_peek(struct hcomm_ctl *ctl, unsigned int via);
-void hcomm_ctl_sent(struct hcomm_ctl *ctl, struct hcomm_ctl_msg *msg);
+void hcomm_ctl_sent(struct hcomm_ctl *ctl, unsigned int via);
 
 /* @path is lost: what was sent over it and not acknowledged goes again. */
 void hcomm_ctl_path_lost(struct hcomm_ctl *ctl, unsigned int path);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * fence.h - what may be sent again after a path was lost
+ * What may be sent again after a path was lost
  *
  * One struct hcomm_fence per session.  Each connection of a path (both its QPs)
  * has an epoch, numbered by the connecting side, one per attempt.  When a path
@@ -45,6 +45,9 @@ struct hcomm_fence_ops {
 	void (*unlock)(struct hcomm_fence *fence, struct hcomm_flow *flow);
 	/* @flow has parts to post again; called outside the flow lock. */
 	void (*kick)(struct hcomm_fence *fence, struct hcomm_flow *flow);
+	/* The flow on this fence with our handle and these ranks, or NULL. */
+	struct hcomm_flow *(*find)(struct hcomm_fence *fence, u32 group,
+				   u32 src, u32 dst);
 };
 
 struct hcomm_fence_path {

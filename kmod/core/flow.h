@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * flow.h - ops between one local and one remote member
+ * Ops between one local and one remote member
  *
  * struct hcomm_flow holds both directions between a local member and a remote
  * one: tx, the ops we send, and rx, the ops we receive; each is numbered by its
@@ -12,7 +12,7 @@
  * is dead and drained, has told which parts it has (fence.h): a WRITE that is
  * repeated after its arrival was announced overwrites memory the peer's user
  * may already use for something else.  Ops complete by the cumulative
- * acknowledgement, in order; at most `window` are open.
+ * acknowledgment, in order; at most `window` are open.
  *
  * Receiver.  `next` is the first op not yet placed; arrivals up to next + window
  * are remembered as bitmaps of parts.  Signals and GET requests are delivered
@@ -65,6 +65,9 @@ struct hcomm_flow_op {
 	u8 qp;			/* enum hcomm_wire_qp its parts travel on */
 	u8 nparts;
 	bool acked;		/* GET: request acknowledged */
+	bool answered;		/* GET: whole reply placed */
+	bool voided;		/* post a SIGNAL without semaphore instead */
+	bool replayed;		/* a part of it was in doubt once */
 	u8 path[HCOMM_WIRE_PARTS];	/* of each part posted or in doubt */
 };
 
@@ -84,7 +87,7 @@ struct hcomm_flow_slot {
 /* What the requester remembers of a get at or above the floor. */
 struct hcomm_flow_get {
 	u64 placed;
-	struct hcomm_flow_op *op;	/* NULL once finished or killed */
+	struct hcomm_flow_op *op;	/* NULL once finished */
 	u8 nparts;		/* 0: no reply part arrived */
 	bool finished;
 };
@@ -127,6 +130,8 @@ struct hcomm_flow_tx {
 	struct hcomm_flow_get *gets;	/* HCOMM_FLOW_GETS, or NULL */
 	u64 get_next;		/* number of the next get */
 	u64 get_floor;		/* all gets below are finished */
+	u64 floor_told;		/* last get floor that left */
+	u64 reply_next;		/* above every reply queued */
 	u64 reply_floor;	/* the peer's get floor */
 	u32 window;
 	u32 blocked;		/* paths whose parts in doubt await a report */
@@ -140,13 +145,13 @@ struct hcomm_flow_rx {
 	u64 acked;		/* last cumulative ack that left */
 	struct hcomm_flow_slot *slots;
 	u32 mask;		/* window - 1 */
-	u32 pending;		/* events not yet acknowledged */
 };
 
 struct hcomm_flow {
 	struct list_head node;	/* on the session's fence (fence.h) */
 	const struct hcomm_flow_ops *ops;
-	u32 peer_group;		/* the peer's handle: goes into headers */
+	u32 group;		/* our handle of the group: peers write it */
+	u32 peer_group;		/* the peer's handle: we write it */
 	u32 src;		/* local rank */
 	u32 dst;		/* remote rank */
 	struct hcomm_flow_tx tx;
@@ -205,8 +210,8 @@ struct hcomm_flow_op *hcomm_flow_tx_peek(struct hcomm_flow *flow,
  * finds it.  If the path then refuses the post (it is going down), leave it:
  * the fence will return it.  A refusal for lack of room: hcomm_flow_tx_unpost().
  */
-void hcomm_flow_tx_posted(struct hcomm_flow *flow, struct hcomm_flow_op *op,
-			  unsigned int part, unsigned int path);
+void hcomm_flow_tx_posted(struct hcomm_flow_op *op, unsigned int part,
+			  unsigned int path);
 /* Takes back a part that surely never reached the queue pair. */
 void hcomm_flow_tx_unpost(struct hcomm_flow *flow, struct hcomm_flow_op *op,
 			  unsigned int part);
@@ -224,29 +229,21 @@ int hcomm_flow_tx_void(struct hcomm_flow *flow, struct hcomm_flow_op *op,
 		       int status);
 
 /*
- * Cumulative acknowledgement from any header of the flow.  Completed ops move
+ * Cumulative acknowledgment from any header of the flow.  Completed ops move
  * to @done in order.  -EPROTO: acknowledges what was never (or not again)
  * posted.
  */
 int hcomm_flow_tx_ack(struct hcomm_flow *flow, u32 ack, struct list_head *done);
 
-/* NACK of op @seq: remembers the error until the op is acknowledged. */
+/*
+ * NACK of op @seq (never of a GET, whose error is its reply): remembers the
+ * error until the op is acknowledged.  -EPROTO: no such op is open.
+ */
 int hcomm_flow_tx_nack(struct hcomm_flow *flow, u64 seq, int status);
 
 /* The peer's get floor (low 32 bits) from GET_REQ or ACK: completes replies. */
 int hcomm_flow_tx_floor(struct hcomm_flow *flow, u32 floor,
 			struct list_head *done);
-
-/* The next free sequence: FENCE waits until hcomm_flow_tx_una() reaches it. */
-static inline u64 hcomm_flow_tx_next(const struct hcomm_flow *flow)
-{
-	return flow->tx.next;
-}
-
-static inline u64 hcomm_flow_tx_una(const struct hcomm_flow *flow)
-{
-	return flow->tx.una;
-}
 
 /* ---- receiver ---- */
 
@@ -284,21 +281,21 @@ struct hcomm_flow_op *hcomm_flow_reply_op(const struct hcomm_flow *flow,
 
 /*
  * Op @seq of the peer fails on our side and control message @ctl_seq tells so.
- * Call it before placing the op: no acknowledgement covers the op until the
+ * Call it before placing the op: no acknowledgment covers the op until the
  * peer acknowledged that message (hcomm_flow_rx_ctl_acked()).
  */
 void hcomm_flow_rx_nack(struct hcomm_flow *flow, u64 seq, u64 ctl_seq);
 void hcomm_flow_rx_ctl_acked(struct hcomm_flow *flow, u64 ctl_una);
 
-/* Expands the low half of a get number of the peer's request. */
+/* Expands the low half of a get number in a request of the peer. */
 u64 hcomm_flow_reply_number(const struct hcomm_flow *flow, u32 low);
 
-/* Whether an acknowledgement should leave. */
+/* Whether an acknowledgment should leave. */
 enum hcomm_flow_ack hcomm_flow_ack_due(const struct hcomm_flow *flow);
 
 /*
  * Fills group, src, dst and ack (and, in ACK and GET_REQ, the get floor in aux)
- * of a header about to be posted, and counts it as the acknowledgement.  Losing
+ * of a header about to be posted, and counts it as the acknowledgment.  Losing
  * that message is harmless: the report that follows a lost path repeats it.
  */
 void hcomm_flow_stamp(struct hcomm_flow *flow, struct hcomm_wire_hdr *h);
@@ -329,9 +326,11 @@ struct hcomm_flow_cursor {
 	u64 get;
 };
 
-/* What a report says of the flow as a whole. */
-u64 hcomm_flow_report_ack(const struct hcomm_flow *flow);
-u64 hcomm_flow_report_floor(const struct hcomm_flow *flow);
+/* True when a report need not mention the flow: nothing ever arrived. */
+bool hcomm_flow_report_empty(const struct hcomm_flow *flow);
+
+/* The cumulative acknowledgment of what arrived. */
+u64 hcomm_flow_rx_ack(const struct hcomm_flow *flow);
 
 /*
  * Appends up to @room pairs from *@at on to @pairs and moves *@at; sets *@nops

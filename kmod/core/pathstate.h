@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * pathstate.h - the states of a path and the moves between them
+ * The states of a path and the moves between them
  *
  *   new -> connecting -> fencing -> up -> draining -> down -> connecting ...
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * ringmath.h - indices of rings shared with user space
+ * Indices of rings shared with user space
  *
  * Heads and tails are free-running u32; the slot is index & (entries - 1),
  * entries a power of two.  The kernel's heads and tails are its own copies; a

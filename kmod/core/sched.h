@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * sched.h - who posts next on a path
+ * Who posts next on a path
  *
  * Each path has a scheduler; each group that has parts for the path a queue in
  * it.  Deficit round robin over bytes: a queue at the head gets weight * quantum
@@ -43,7 +43,7 @@ void hcomm_sched_queue_init(struct hcomm_sched_queue *q, u32 weight);
 /* @q has something to post; idempotent. */
 void hcomm_sched_activate(struct hcomm_sched *s, struct hcomm_sched_queue *q);
 /* @q has nothing (more), or goes away; idempotent. */
-void hcomm_sched_deactivate(struct hcomm_sched *s, struct hcomm_sched_queue *q);
+void hcomm_sched_deactivate(struct hcomm_sched_queue *q);
 
 /* True when @bytes more may be posted now; one part always fits if idle. */
 bool hcomm_sched_room(const struct hcomm_sched *s, u64 bytes);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * stripe.h - cutting an op into parts and a part into WRITEs
+ * Cutting an op into parts and a part into WRITEs
  *
  * An op of L bytes is cut at multiples of the stripe (at most 256 KiB) into at
  * most 64 parts, which may take different paths.  A part is cut into segments

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * trigger.h - ops that wait for a semaphore
+ * Ops that wait for a semaphore
  *
  * Each semaphore has a heap of the ops that wait for it, smallest threshold
  * first and, among equals, in the order they were added.  When the semaphore

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * wire.h - what two instances say to each other
+ * What two instances say to each other
  *
  * Every message is one SEND: a 64-byte little-endian header and, on the small
  * QP only, up to 1024 bytes of payload.  wire.c is the only place that knows
@@ -14,7 +14,7 @@
  *   src, dst    ranks of the writing and of the addressed member
  *   seq         flow sequence of the op; in control messages (see
  *               hcomm_wire_is_control()) the sequence of the control stream
- *   ack         low 32 bits of the cumulative acknowledgement of dst -> src
+ *   ack         low 32 bits of the cumulative acknowledgment of dst -> src
  *   aux         type-specific, see the enum
  *
  * Which QP: PART and GET_PART travel on the bulk QP behind their WRITEs, CREDIT
@@ -54,9 +54,9 @@ enum hcomm_wire_type {
 
 	/* Path and fence messages: outside every flow. */
 	HCOMM_WIRE_CREDIT = 16,	/* bare credits */
-	HCOMM_WIRE_HEARTBEAT,	/* seq: next control message expected;
-				 * offset: sender's clock in ns, echoed back in
-				 * `aux`-flagged answers (HCOMM_WIRE_F_REPLY)
+	HCOMM_WIRE_HEARTBEAT,	/* seq: next control message expected,
+				 * offset: clock of who asks, in ns; an answer
+				 * (HCOMM_WIRE_F_REPLY) repeats it
 				 */
 	HCOMM_WIRE_CTL_ACK,	/* seq: next control message expected */
 	HCOMM_WIRE_FENCED,	/* part: path, generation: epoch, aux: attempt,
@@ -249,7 +249,8 @@ void hcomm_wire_encode(const struct hcomm_wire_hdr *h, void *buf);
  * -EPROTO for anything that a correct peer would not send: wrong length for the
  * type, unknown type or flags, part >= parts, parts of 0 or above 64, ranges
  * that overflow, payload that does not parse.  After success the payload
- * decoders of that type cannot fail.
+ * decoders of that type cannot fail.  Messages of one part have part 0 and
+ * parts 0 or 1.
  */
 int hcomm_wire_decode(const void *buf, u32 len, enum hcomm_wire_qp qp,
 		      struct hcomm_wire_msg *m);
@@ -274,6 +275,10 @@ int hcomm_wire_addr_decode(const struct hcomm_wire_msg *m, u32 i,
 
 /* Connection private data. */
 void hcomm_wire_hello_encode(const struct hcomm_wire_hello *h, void *buf);
+/*
+ * @len may be more than was sent (InfiniBand pads).  -EPROTONOSUPPORT: no
+ * common version; only the versions of *@h are filled then.
+ */
 int hcomm_wire_hello_decode(const void *buf, u32 len,
 			    struct hcomm_wire_hello *h);
 void hcomm_wire_reject_encode(const struct hcomm_wire_reject *r, void *buf);
@@ -304,19 +309,19 @@ static inline u64 hcomm_get_le64(const u8 *p)
 
 static inline void hcomm_put_le16(u8 *p, u16 v)
 {
-	p[0] = v;
+	p[0] = v & 0xff;
 	p[1] = v >> 8;
 }
 
 static inline void hcomm_put_le32(u8 *p, u32 v)
 {
-	hcomm_put_le16(p, v);
+	hcomm_put_le16(p, v & 0xffff);
 	hcomm_put_le16(p + 2, v >> 16);
 }
 
 static inline void hcomm_put_le64(u8 *p, u64 v)
 {
-	hcomm_put_le32(p, v);
+	hcomm_put_le32(p, v & U32_MAX);
 	hcomm_put_le32(p + 4, v >> 32);
 }
 
