@@ -37,11 +37,12 @@ static void flow_unlock(struct hcomm_fence *fence, struct hcomm_flow *flow)
 }
 
 void hcomm_fence_init(struct hcomm_fence *fence,
-		      const struct hcomm_fence_ops *ops)
+		      const struct hcomm_fence_ops *ops, u32 chunk_bytes)
 {
 	memset(fence, 0, sizeof(*fence));
 	INIT_LIST_HEAD(&fence->flows);
 	fence->ops = ops;
+	fence->chunk_bytes = chunk_bytes;
 }
 
 void hcomm_fence_flow_add(struct hcomm_fence *fence, struct hcomm_flow *flow)
@@ -265,11 +266,11 @@ static u32 report_fill(struct hcomm_fence *fence, struct hcomm_fence_path *fp,
 	u32 len = 0;
 	u32 room;
 
-	while ((flow = fp->flow) && len + least <= HCOMM_WIRE_PAYLOAD) {
+	while ((flow = fp->flow) && len + least <= fence->chunk_bytes) {
 		whole = true;
 		flow_lock(fence, flow);
 		if (!hcomm_flow_report_empty(flow)) {
-			room = HCOMM_WIRE_PAYLOAD - len - HCOMM_FENCE_RECORD;
+			room = fence->chunk_bytes - len - HCOMM_FENCE_RECORD;
 			whole = hcomm_flow_report_build(flow, &fp->at,
 							payload + len +
 							HCOMM_FENCE_RECORD,

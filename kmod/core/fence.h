@@ -22,10 +22,9 @@
  * messages at once, and parts when hcomm_fence_may_post().  A peer that did not
  * notice the loss learns it from the report (lost in struct hcomm_fence_result).
  *
- * Driver's duties: messages are given in only while their connection is the
- * live one of the path; a post after hcomm_fence_lost() is refused under the
- * path's own send lock; no completion of a connection is processed after
- * hcomm_fence_drained().
+ * Driver's duties: a post after hcomm_fence_lost() is refused under the path's
+ * own send lock; every message that arrived is given in, also while draining,
+ * and none after hcomm_fence_drained().
  *
  * Locks: the caller serialises all calls on one fence (session lock).  The lock
  * and unlock hooks bracket each access to a flow.  Order: session > flow.
@@ -83,6 +82,7 @@ struct hcomm_fence_path {
 
 struct hcomm_fence {
 	const struct hcomm_fence_ops *ops;
+	u32 chunk_bytes;	/* most payload of one FENCED message */
 	struct list_head flows;	/* struct hcomm_flow.node */
 	struct hcomm_fence_path path[HCOMM_PATHS];
 };
@@ -94,8 +94,12 @@ struct hcomm_fence_result {
 	bool send;		/* hcomm_fence_next() has something */
 };
 
+/*
+ * @chunk_bytes: HCOMM_FENCE_RECORD + HCOMM_FENCE_PAIR at least,
+ * HCOMM_WIRE_PAYLOAD at most.
+ */
 void hcomm_fence_init(struct hcomm_fence *fence,
-		      const struct hcomm_fence_ops *ops);
+		      const struct hcomm_fence_ops *ops, u32 chunk_bytes);
 
 /* The flow's lock is not needed: nobody else knows it yet (any more). */
 void hcomm_fence_flow_add(struct hcomm_fence *fence, struct hcomm_flow *flow);
