@@ -8,13 +8,14 @@
 
 #include "../uapi/hcomm.h"
 
+struct file;
 struct hcomm_member;
 
 int hcomm_broker_offer(struct hcomm_member *member,
 		       const struct hcomm_heap_offer *arg);
-/* On success arg->fd is installed in the caller. */
-int hcomm_broker_take(struct hcomm_member *member, struct hcomm_heap_take *arg,
-		      struct hcomm_heap_take __user *uarg);
+/* On success a referenced file, which the caller installs; sets arg->size. */
+struct file *hcomm_broker_take(struct hcomm_member *member,
+			       struct hcomm_heap_take *arg);
 /* Drops what the member offered. */
 void hcomm_broker_forget(struct hcomm_member *member);
 

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
  * Events are state: one pending entry per (kind, rank), merged and counted
- * until the ring has room; a remote cause can never be pushed back.
+ * until the ring has room; a remote cause can never be pushed back. Windows
+ * are too many for an entry each: their events share a pool and merge into one
+ * entry of the kind when it is empty.
  */
 #ifndef HCOMM_EVENT_H
 #define HCOMM_EVENT_H
 
-#include <linux/list.h>
 #include <linux/types.h>
 
 #include "../uapi/hcomm.h"
 
 struct hcomm_member;
 
+struct hcomm_event_slot;
+
 struct hcomm_events {
-	struct list_head pending;	/* dirty entries in order of first cause */
-	void *slots;			/* event.c: one per kind and rank, made at join */
+	struct hcomm_event_slot *slots;	/* made at join, so raising cannot fail */
+	u32 first, last;		/* pending slots in order of first cause */
+	u32 free;			/* pool for events about windows */
 	u64 merged;
 };
 

@@ -18,6 +18,14 @@
 struct hcomm_instance;
 struct hcomm_member;
 
+/* Why a group ends: what each local member's state line will say. */
+struct hcomm_fault {
+	enum hcomm_cause cause;
+	int error;			/* negative errno */
+	u32 rank;			/* culprit, HCOMM_NO_RANK if none */
+	u64 op;
+};
+
 struct hcomm_group {
 	struct kref ref;
 	struct rcu_head rcu;
@@ -32,16 +40,11 @@ struct hcomm_group {
 	struct mutex lock;		/* joining and leaving; before member locks */
 	struct xarray members;		/* rank -> member, RCU for readers */
 	unsigned long *used_ranks;	/* a rank that left or died never rejoins */
+	spinlock_t fault_lock;		/* failed, fault; taken alone, BH-safe */
+	bool failed;
+	struct hcomm_fault fault;	/* for who joins later */
 	struct list_head links;		/* session.c: sessions that know this group */
 	spinlock_t links_lock;
-};
-
-/* Why a group ends: what each local member's state line will say. */
-struct hcomm_fault {
-	enum hcomm_cause cause;
-	int error;			/* negative errno */
-	u32 rank;			/* culprit, HCOMM_NO_RANK if none */
-	u64 op;
 };
 
 /*
@@ -61,8 +64,19 @@ struct hcomm_group *hcomm_group_by_handle(struct hcomm_instance *instance,
 struct hcomm_group *hcomm_group_by_id(struct hcomm_instance *instance,
 				      const u8 *id);
 
+/*
+ * Makes a complete member findable by its rank, -EEXIST if the rank ever
+ * joined; and takes it out again.
+ */
+int hcomm_group_add_member(struct hcomm_group *group,
+			   struct hcomm_member *member);
+void hcomm_group_remove_member(struct hcomm_group *group,
+			       struct hcomm_member *member);
+
 /* A referenced local member, or NULL. Any context. */
 struct hcomm_member *hcomm_group_member(struct hcomm_group *group, u32 rank);
+/* @rank was a member here and has ended. Any context. */
+bool hcomm_group_rank_gone(struct hcomm_group *group, u32 rank);
 
 /*
  * Puts every local member in error (the first fault wins), ends their ops,

@@ -27,6 +27,7 @@ struct hcomm_instance {
 	struct mutex groups_lock;	/* groups; taken before any group's lock */
 	struct list_head groups;
 	struct xarray group_handles;	/* u32 on the wire -> group, IRQ-safe */
+	u32 next_handle;		/* groups_lock */
 
 	struct mutex procs_lock;	/* procs */
 	struct list_head procs;

@@ -27,13 +27,15 @@
 #include "event.h"
 
 struct hcomm_proc;
+struct rdma_cgroup;
 
 struct hcomm_member {
 	struct kref ref;
 	struct rcu_head rcu;
+	struct work_struct free_work;
 	struct hcomm_group *group;
 	struct hcomm_proc *proc;
-	void *owner;			/* the joiner's files, compared in .flush */
+	struct rdma_cgroup *cgroup;	/* charged until the member ends */
 	u32 rank;
 	u32 index;			/* in proc->members */
 	u64 op_timeout_ns;
@@ -48,6 +50,7 @@ struct hcomm_member {
 	struct list_head ops;		/* every live op, oldest first */
 	struct list_head ready;		/* triggered, not yet dispatched */
 	bool draining;			/* one drainer of ready at a time */
+	struct hcomm_member *drain_next; /* the drainer's, see member.c */
 	struct work_struct drain_work;
 	struct work_struct fail_work;	/* slow half of a fault */
 	struct delayed_work expire_work; /* hcomm_ops_expire() */
@@ -59,21 +62,25 @@ struct hcomm_member {
 	struct mutex windows_lock;
 	atomic_t nr_windows;		/* not yet quiesced */
 
-	struct mutex peers_lock;
+	spinlock_t peers_lock;		/* taken alone, BH-safe */
 	struct hcomm_peer *peers;	/* size entries, zero id = not known */
 
+	struct mutex heaps_lock;
+	struct xarray heaps;		/* segment -> file offered; broker.c */
+
 	void *copier;			/* copy.c: ops whose target is local */
+	struct hcomm_endpoint *endpoint; /* transport: from member_up to the end */
 	u64 ops_submitted;
 	u64 ops_completed;
 	u64 ops_failed;
 	u64 bytes_put;
 };
 
-struct hcomm_member *hcomm_member_join(struct hcomm_proc *proc,
-				       struct hcomm_join *arg);
+/* Makes the membership and fills what JOIN returns. */
+int hcomm_member_join(struct hcomm_proc *proc, struct hcomm_join *arg);
 int hcomm_member_set_peers(struct hcomm_member *member,
 			   const struct hcomm_set_peers *arg);
-/* Where @rank lives as this member was told. -ENOENT if not known. */
+/* Where @rank lives as this member was told, -ENOENT if not. Any context. */
 int hcomm_member_peer(struct hcomm_member *member, u32 rank,
 		      struct hcomm_peer *peer);
 
@@ -85,6 +92,18 @@ void hcomm_member_end(struct hcomm_member *member, enum hcomm_cause cause);
 
 void hcomm_member_get(struct hcomm_member *member);
 void hcomm_member_put(struct hcomm_member *member);	/* any context */
+
+/*
+ * 0 while the member is active, else the errno that its ops end with. Lock
+ * held.
+ */
+static inline int hcomm_member_error(const struct hcomm_member *member)
+{
+	if (likely(member->state == HCOMM_STATE_ACTIVE))
+		return 0;
+	return member->state == HCOMM_STATE_ERROR ? member->fault.error :
+						    -ESHUTDOWN;
+}
 
 /*
  * Every user of the lock that may have applied a signal unlocks this way:

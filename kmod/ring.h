@@ -9,25 +9,25 @@
 
 #include <linux/types.h>
 
+#include "core/ringmath.h"
 #include "../uapi/hcomm.h"
 
 struct hcomm_member;
-struct hcomm_op;
-struct vm_area_struct;
 
 struct hcomm_ring {
 	void *shared;			/* area.h: indices, CQEs, events */
 	struct hcomm_sqe *sqes;		/* area.h */
 	struct hcomm_ring_setup layout;
-	u32 sq_mask, cq_mask, event_mask;
-	u32 sq_head;			/* kernel's own copies */
-	u32 cq_tail;
-	u32 cq_reserved;		/* slots promised to ops in flight */
-	u32 event_tail;
+	u32 sq_head;			/* the kernel's own copy; submit_lock */
+	struct hcomm_ring_cq cq;	/* member lock */
+	struct hcomm_ring_cq events;	/* member lock; nothing is promised */
+	bool ready;			/* stored with release when all is set */
 };
 
 int hcomm_ring_setup(struct hcomm_member *member, struct hcomm_ring_setup *arg);
 void hcomm_ring_free(struct hcomm_member *member);
+/* The areas are there and stay. Any context. */
+bool hcomm_ring_is_ready(const struct hcomm_member *member);
 
 /*
  * Takes up to @count SQEs in the caller's context: copies, checks, reserves a
@@ -36,8 +36,16 @@ void hcomm_ring_free(struct hcomm_member *member);
  */
 int hcomm_ring_submit(struct hcomm_member *member, u32 count);
 
-/* Writes the CQE of an op that holds a reserved slot. Member lock held. */
+/*
+ * Writes the CQE of an op that holds a reserved slot, or gives the slot back
+ * when the op is silent and succeeded. Member lock held.
+ */
 void hcomm_ring_complete(struct hcomm_member *member, const struct hcomm_cqe *cqe,
 			 bool silent);
+/* Writes an event if there is room. Member lock held. */
+bool hcomm_ring_post_event(struct hcomm_member *member,
+			   const struct hcomm_event *event);
+/* Completions or events that the process has not consumed. Member lock held. */
+bool hcomm_ring_readable(struct hcomm_member *member);
 
 #endif

@@ -269,7 +269,14 @@ enum hcomm_event_kind {
 	HCOMM_EVENT_PATH_UP = 8,
 };
 
-/* 32 bytes. Equal (kind, rank) not yet read are merged: @count tells how many. */
+#define HCOMM_ANY_WINDOW	(~0ULL)
+
+/*
+ * 32 bytes. Equal (kind, rank) that wait for room in the ring are merged and
+ * have the last value: @count tells how many. The two kinds about windows come
+ * one by one; if too many wait, the rest of a kind is merged and has the value
+ * HCOMM_ANY_WINDOW: look at all of them.
+ */
 struct hcomm_event {
 	__u32 kind;
 	__u32 rank;
