@@ -21,6 +21,7 @@
 #include <linux/ktime.h>
 #include <linux/list.h>
 
+#include "core/flow.h"
 #include "core/trigger.h"
 #include "../uapi/hcomm.h"
 
@@ -29,7 +30,8 @@ struct hcomm_mem;
 struct work_struct;
 
 enum hcomm_op_owner {
-	HCOMM_OP_NOBODY,		/* on its way, parked or ready */
+	HCOMM_OP_WAITING,		/* parked, ready, or about to dispatch */
+	HCOMM_OP_TRANSIT,		/* being handed over */
 	HCOMM_OP_COPIER,
 	HCOMM_OP_SESSION,
 };
@@ -48,8 +50,13 @@ struct hcomm_op {
 					 */
 	struct hcomm_trigger trigger;	/* parked while queued */
 	struct hcomm_member *target;	/* copy.c, referenced */
-	struct hcomm_flow_op tx;	/* flow state, session.c */
-	void *flow;			/* session.c */
+	struct {			/* flow_tx.c; the stream's lock */
+		u64 offset;		/* bytes handed to the flow so far */
+		u64 seq;		/* of the last piece */
+		u32 open;		/* pieces in the flow */
+		int status;		/* first error of a piece */
+		bool whole;		/* no piece is missing */
+	} tx;
 };
 
 int hcomm_ops_init(void);
