@@ -41,6 +41,9 @@ void hcomm_ctl_sent(struct hcomm_ctl *ctl, unsigned int via)
 
 void hcomm_ctl_path_lost(struct hcomm_ctl *ctl, unsigned int path)
 {
+	/* an acknowledgment may have gone with it */
+	if (ctl->rx_next)
+		ctl->rx_pending++;
 	if (ctl->via != path)
 		return;
 	ctl->via = HCOMM_CTL_NO_PATH;

@@ -50,7 +50,10 @@ u64 hcomm_ctl_queue(struct hcomm_ctl *ctl, struct hcomm_ctl_msg *msg);
 struct hcomm_ctl_msg *hcomm_ctl_peek(struct hcomm_ctl *ctl, unsigned int via);
 void hcomm_ctl_sent(struct hcomm_ctl *ctl, unsigned int via);
 
-/* @path is lost: what was sent over it and not acknowledged goes again. */
+/*
+ * @path is lost, whether the stream was on it or not: what was sent over it and
+ * not acknowledged goes again, and so does our acknowledgment.
+ */
 void hcomm_ctl_path_lost(struct hcomm_ctl *ctl, unsigned int path);
 
 /*
@@ -62,7 +65,10 @@ int hcomm_ctl_ack(struct hcomm_ctl *ctl, u64 next, struct list_head *done);
 /* A control message arrived: 1 handle it, 0 duplicate, -EPROTO gap. */
 int hcomm_ctl_receive(struct hcomm_ctl *ctl, u64 seq);
 
-/* Whether a CTL_ACK is due now (true) or may wait for a heartbeat. */
+/*
+ * Whether a CTL_ACK is due now.  While rx_pending is not 0 one must leave
+ * within a heartbeat's time.
+ */
 static inline bool hcomm_ctl_ack_due(const struct hcomm_ctl *ctl)
 {
 	return ctl->rx_pending >= HCOMM_CTL_ACK_AFTER;

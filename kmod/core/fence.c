@@ -467,7 +467,7 @@ static int receive_ack(struct hcomm_fence *fence,
 	if (epoch > fp->drained)
 		return -EPROTO;
 	fp->told = max(fp->told, epoch);
-	if (fp->told >= lost_epoch(fp))
+	if (fp->told >= fp->report_epoch)
 		fp->reporting = false;
 	return 0;
 }

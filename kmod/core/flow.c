@@ -284,8 +284,6 @@ static int tx_floor(struct hcomm_flow *flow, u64 floor, struct list_head *done)
 
 	if (floor <= tx->reply_floor)
 		return 0;
-	if (floor > tx->reply_next)
-		return -EPROTO;
 	list_for_each_entry(op, &tx->replies, node) {
 		if (op->number >= floor)
 			break;
@@ -293,6 +291,8 @@ static int tx_floor(struct hcomm_flow *flow, u64 floor, struct list_head *done)
 			return -EPROTO;
 	}
 	tx->reply_floor = floor;
+	/* gets voided before they were sent leave holes */
+	tx->reply_next = max(tx->reply_next, floor);
 	list_for_each_entry_safe(op, next, &tx->replies, node) {
 		if (op->number >= floor)
 			break;
@@ -674,8 +674,7 @@ bool hcomm_flow_report_build(const struct hcomm_flow *flow,
 	}
 	*nops = n;
 	for (; at->get < tx->get_next && n < room; at->get++) {
-		bits = get_slot(flow, at->get)->finished ? U64_MAX :
-		       get_slot(flow, at->get)->placed;
+		bits = get_slot(flow, at->get)->placed;
 		if (bits)
 			put_pair(pairs, n++, at->get, bits);
 	}

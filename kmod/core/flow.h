@@ -111,9 +111,9 @@ struct hcomm_flow;
 
 struct hcomm_flow_ops {
 	/*
-	 * Op @seq is due in its place of the order: apply the signal
-	 * (slot->sem unless HCOMM_WIRE_NO_SEM), answer the GET (slot->type,
-	 * slot->cookie).  Called with the flow lock held, from
+	 * Op @seq is due in its place of the order: answer the GET (slot->type
+	 * GET_REQ, whose slot->sem is the get number), otherwise apply the
+	 * signal (slot->sem unless HCOMM_WIRE_NO_SEM).  Called with the flow lock held, from
 	 * hcomm_flow_rx_place() only, for every op exactly once.
 	 */
 	void (*deliver)(struct hcomm_flow *flow, u64 seq,
