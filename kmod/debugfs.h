@@ -6,8 +6,8 @@
 #ifndef HCOMM_DEBUGFS_H
 #define HCOMM_DEBUGFS_H
 
-struct dentry;
-struct file_operations;
+#include <linux/fs.h>
+
 struct hcomm_instance;
 
 void hcomm_debugfs_init(void);

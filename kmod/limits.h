@@ -14,7 +14,7 @@
 #define HCOMM_MAX_SQ_ENTRIES	8192
 #define HCOMM_MAX_CQ_ENTRIES	16384
 #define HCOMM_MAX_EVENT_ENTRIES	16384
-#define HCOMM_MAX_OP_BYTES	(16ULL << 20)	/* 64 parts of 256 KiB */
+#define HCOMM_MAX_OP_BYTES	(1ULL << 30)
 #define HCOMM_MAX_SEGMENTS	64	/* heap files a membership offers */
 
 #define HCOMM_OP_TIMEOUT_NS	(590ULL * 1000000000)	/* unless JOIN says */

@@ -30,7 +30,8 @@ struct hcomm_mem {
 	u64 length;
 	u32 base_off;			/* of the first byte in the first page */
 	unsigned long nr_pages;
-	struct page **pages;		/* complete before the object is visible */
+	unsigned long nr_pinned;	/* of them; all once visible */
+	struct page **pages;
 
 	spinlock_t lock;		/* windows, revoking; BH-safe */
 	struct list_head windows;	/* hcomm_window.mem_node */
