@@ -59,6 +59,28 @@ static void op_init(struct hcomm_flow_op *op, u8 kind, u8 qp,
 	op->replayed = false;
 }
 
+/* The peer has parts @bits of @op. */
+static void op_settle(struct hcomm_flow_op *op, u64 bits)
+{
+	op->unposted &= ~bits;
+	op->posted &= ~bits;
+	op->doubt &= ~bits;
+	op->placed |= bits;
+	if (!op->unposted)
+		list_del_init(&op->todo);
+}
+
+/*
+ * The peer cannot have parts that were never posted.  Parts that returned from
+ * a lost path it may yet turn out to have: when its member died between, the
+ * report did not mention the flow, and what it said before can come in late
+ * over another path.
+ */
+static bool op_impossible(const struct hcomm_flow_op *op, u64 bits)
+{
+	return (op->unposted & bits) && !op->replayed;
+}
+
 /* ---- sender ---- */
 
 bool hcomm_flow_tx_room(const struct hcomm_flow *flow, u8 kind)
@@ -229,17 +251,16 @@ static int tx_ack(struct hcomm_flow *flow, u64 ack, struct list_head *done)
 	list_for_each_entry(op, &tx->open, node) {
 		if (op->seq >= ack)
 			break;
-		if (op->unposted)
+		if (op_impossible(op, U64_MAX))
 			return -EPROTO;
 	}
 	tx->una = ack;
 	list_for_each_entry_safe(op, next, &tx->open, node) {
 		if (op->kind == HCOMM_FLOW_MARK ? op->seq > ack : op->seq >= ack)
 			break;
-		op->placed = hcomm_mask(op->nparts);
-		op->posted = 0;
-		op->doubt = 0;
 		op->acked = true;
+		if (op->kind != HCOMM_FLOW_MARK)
+			op_settle(op, hcomm_mask(op->nparts));
 		if (op->kind == HCOMM_FLOW_GET && !op->answered)
 			list_move_tail(&op->node, &tx->gets_open);
 		else
@@ -287,7 +308,7 @@ static int tx_floor(struct hcomm_flow *flow, u64 floor, struct list_head *done)
 	list_for_each_entry(op, &tx->replies, node) {
 		if (op->number >= floor)
 			break;
-		if (op->unposted)
+		if (op_impossible(op, U64_MAX))
 			return -EPROTO;
 	}
 	tx->reply_floor = floor;
@@ -296,9 +317,7 @@ static int tx_floor(struct hcomm_flow *flow, u64 floor, struct list_head *done)
 	list_for_each_entry_safe(op, next, &tx->replies, node) {
 		if (op->number >= floor)
 			break;
-		op->placed = hcomm_mask(op->nparts);
-		op->posted = 0;
-		op->doubt = 0;
+		op_settle(op, hcomm_mask(op->nparts));
 		list_move_tail(&op->node, done);
 	}
 	return 0;
@@ -412,7 +431,7 @@ enum hcomm_flow_verdict hcomm_flow_reply_check(const struct hcomm_flow *flow,
 	get = get_slot(flow, number);
 	if (get->finished)
 		return HCOMM_RX_DUPLICATE;
-	if (get->op->seq != h->seq || get->op->unposted)
+	if (get->op->seq != h->seq || op_impossible(get->op, U64_MAX))
 		return HCOMM_RX_INCONSISTENT;
 	if (!get->nparts)
 		return HCOMM_RX_NEW;
@@ -437,6 +456,7 @@ enum hcomm_flow_verdict hcomm_flow_reply_place(struct hcomm_flow *flow,
 	number = expand(flow->tx.get_floor, h->sem);
 	get = get_slot(flow, number);
 	op = get->op;
+	op_settle(op, 1);
 	get->nparts = hdr_parts(h);
 	get->placed |= BIT_ULL(h->part);
 	if (h->type == HCOMM_WIRE_GET_ERR && !op->status)
@@ -578,18 +598,6 @@ bool hcomm_flow_path_fenced(struct hcomm_flow *flow, unsigned int path)
 	       !list_empty(&tx->todo[HCOMM_QP_BULK]);
 }
 
-/* The peer has @bits of @op. */
-static int op_told(struct hcomm_flow_op *op, u64 bits)
-{
-	bits &= hcomm_mask(op->nparts);
-	if (bits & op->unposted)
-		return -EPROTO;
-	op->posted &= ~bits;
-	op->doubt &= ~bits;
-	op->placed |= bits;
-	return 0;
-}
-
 /*
  * Applies @n pairs to the ascending list @ops; ids below @low are history, ids
  * from @high on were never sent.
@@ -599,8 +607,7 @@ static int pairs_apply(struct list_head *ops, bool replies, u64 low, u64 high,
 {
 	struct hcomm_flow_op *op = list_first_entry(ops, struct hcomm_flow_op,
 						    node);
-	u64 id, at;
-	int ret;
+	u64 id, at, bits;
 
 	for (; n; n--, pairs += 16) {
 		id = hcomm_get_le64(pairs);
@@ -614,9 +621,11 @@ static int pairs_apply(struct list_head *ops, bool replies, u64 low, u64 high,
 				continue;
 			if (at > id)
 				break;
-			ret = op_told(op, hcomm_get_le64(pairs + 8));
-			if (ret)
-				return ret;
+			bits = hcomm_get_le64(pairs + 8) &
+			       hcomm_mask(op->nparts);
+			if (op_impossible(op, bits))
+				return -EPROTO;
+			op_settle(op, bits);
 			break;
 		}
 	}
