@@ -392,6 +392,7 @@ void app_done(unsigned int side, unsigned int flow, struct hcomm_flow_op *fop)
 	require(!op->finished, "op %llu completes twice",
 		(unsigned long long)fop->seq);
 	op->finished = true;
+	sim_stats.ops++;
 	if (!sim.node[side].flow[flow].alive) {
 		require(fop->status, "op succeeds in a dead flow");
 		return;

@@ -209,6 +209,7 @@ bool node_connect(unsigned int path)
 	c = conn_new(path, epoch);
 	require(c, "too many connection attempts");
 	qps_create(c, 0);
+	sim_stats.connections++;
 	trace("0: connect path %u epoch %u", path, epoch);
 	return true;
 }
@@ -245,6 +246,19 @@ void node_established(struct conn *c, unsigned int side)
 	obey(side, &r);
 }
 
+/* A poster that has not noticed yet asks for parts of the lost path. */
+static void late_poster(unsigned int side, unsigned int path)
+{
+	unsigned int flow, qp, part;
+
+	for (flow = 0; flow < sim.nflows; flow++)
+		for (qp = 0; qp < 2; qp++)
+			require(!sim.node[side].flow[flow].alive ||
+				!hcomm_flow_tx_peek(&sim.node[side].flow[flow].f,
+						    path, qp, &part),
+				"path %u is lost and gets parts", path);
+}
+
 void node_lost(unsigned int side, unsigned int path)
 {
 	struct node *n = &sim.node[side];
@@ -252,11 +266,13 @@ void node_lost(unsigned int side, unsigned int path)
 
 	if (!hcomm_path_move(&np->state, HCOMM_PATH_DRAINING))
 		return;
+	sim_stats.losses++;
 	trace("%u: lost path %u epoch %u", side, path, np->conn->epoch);
 	conn_error(np->conn, side);
 	hcomm_sched_reset(&np->sched);
 	hcomm_ctl_path_lost(&n->ctl, path);
 	hcomm_fence_lost(&n->fence, path);
+	late_poster(side, path);
 }
 
 /* A time-out, a failed send, a port event. */
@@ -311,6 +327,7 @@ bool node_kill(unsigned int side, unsigned int flow)
 
 	if (!n->flow[flow].alive)
 		return false;
+	sim_stats.deaths++;
 	trace("%u: member %u dies", side, flow);
 	flow_end(side, flow);
 	ctl_queue(n, &h);
@@ -548,6 +565,7 @@ static bool send_fence(unsigned int side, unsigned int path)
 	p = pkt_new(PKT_SEND);
 	len = hcomm_fence_next(&n->fence, path, hcomm_credit_collect(c),
 			       p->msg);
+	sim_stats.reports++;
 	require(len, "fence wants to send but has nothing");
 	post_send(side, path, HCOMM_QP_SMALL, p, len, 0);
 	return true;
@@ -725,6 +743,8 @@ static bool send_part(unsigned int side, unsigned int path)
 	}
 	hcomm_sched_charge(&np->sched, &pk.nf->queue[path], pk.bytes,
 			   sim.step * 1000);
+	sim_stats.parts++;
+	sim_stats.replays += pk.op->replayed;
 	part_header(pk.op, pk.part, s, &h);
 	if (pk.op->qp == HCOMM_QP_BULK)
 		post_writes(&pk, s);

@@ -185,7 +185,19 @@ struct sim {
 	char why[160];
 };
 
+/* Over all schedules: shows that they went through what they claim to. */
+struct sim_stats {
+	u64 ops;
+	u64 connections;
+	u64 losses;
+	u64 parts;
+	u64 replays;
+	u64 reports;
+	u64 deaths;
+};
+
 extern struct sim sim;
+extern struct sim_stats sim_stats;
 extern bool sim_trace;
 
 #define trace(...) do {							\

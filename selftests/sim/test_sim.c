@@ -2,7 +2,7 @@
 /*
  * Runs random schedules of the simulated fabric
  *
- *   test_sim [--schedules N] [--seed N] [--trace]
+ *   test_sim [--schedules N] [--first SEED] [--seed N]
  *
  * Without arguments: as many schedules as the suite asks for (HCOMM_SUITE
  * fast: 20,000; otherwise 1,000,000; sanitized builds fewer).  --seed N runs that
@@ -10,8 +10,6 @@
  * which paths are cut and members die between any two steps, and a calm one, in
  * which everything must come to its end.
  */
-#include <time.h>
-
 #include "sim.h"
 
 #ifndef SIM_SHARE
@@ -19,6 +17,7 @@
 #endif
 
 struct sim sim;
+struct sim_stats sim_stats;
 bool sim_trace;
 
 void sim_fail(const char *fmt, ...)
@@ -221,6 +220,19 @@ static u64 default_schedules(void)
 	return 20000 / SIM_SHARE;
 }
 
+static void stats_print(void)
+{
+	printf("# %llu ops, %llu connections, %llu lost, %llu report messages\n",
+	       (unsigned long long)sim_stats.ops,
+	       (unsigned long long)sim_stats.connections,
+	       (unsigned long long)sim_stats.losses,
+	       (unsigned long long)sim_stats.reports);
+	printf("# %llu parts posted, %llu of ops hit by a loss, %llu deaths\n",
+	       (unsigned long long)sim_stats.parts,
+	       (unsigned long long)sim_stats.replays,
+	       (unsigned long long)sim_stats.deaths);
+}
+
 static int usage(void)
 {
 	fprintf(stderr,
@@ -254,6 +266,7 @@ int main(int argc, char **argv)
 	printf("TAP version 13\n1..1\n");
 	for (seed = first; seed < first + n && bad < 5; seed++)
 		bad += !schedule_run(seed);
+	stats_print();
 	if (bad)
 		printf("# run again with: --seed SEED\n");
 	printf("%sok 1 - %llu schedules keep the order and write nothing twice\n",
