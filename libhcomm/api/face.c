@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * The thin layer under every public function: who may call, and where the
+ * text of an error is found.
+ *
+ * One page is given back as zeroes to a forked child (MADV_WIPEONFORK): a
+ * child of a process that has used the library is told apart by one load.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "api/face.h"
+
+static __thread char thread_text[HCOMM_ERROR_TEXT];
+static __thread char returned_text[HCOMM_ERROR_TEXT];
+
+static volatile int *alive;
+static pid_t maker;
+static pthread_once_t alive_once = PTHREAD_ONCE_INIT;
+
+hcommResult_t hcomm_face_error(hcommResult_t result, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(thread_text, sizeof(thread_text), fmt, args);
+	va_end(args);
+	return result;
+}
+
+static void mark_alive(void)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *at = mmap(NULL, page, PROT_READ | PROT_WRITE,
+			MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	maker = getpid();
+	if (at == MAP_FAILED)
+		return;
+	if (madvise(at, page, MADV_WIPEONFORK)) {
+		munmap(at, page);
+		return;
+	}
+	alive = at;
+	*alive = 1;
+}
+
+hcommResult_t hcomm_face_process(void)
+{
+	pthread_once(&alive_once, mark_alive);
+	if (alive ? *alive : maker == getpid())
+		return HCOMM_SUCCESS;
+	return hcomm_face_error(HCOMM_INVALID_USAGE,
+		"this process was forked from one that uses hcomm (pid %d): "
+		"groups belong to that process; execute a new program, or fork "
+		"before the first call", (int)maker);
+}
+
+hcommResult_t hcomm_face_check(hcommComm_t comm)
+{
+	if (!comm)
+		return hcomm_face_error(HCOMM_INVALID_ARGUMENT,
+					"the group is NULL");
+	return hcomm_face_process();
+}
+
+/* The group's text is the thread's too: no matter with which it asks. */
+static hcommResult_t copy_text(hcommComm_t comm, hcommResult_t result)
+{
+	pthread_mutex_lock(&comm->text_lock);
+	memcpy(thread_text, comm->text, sizeof(thread_text));
+	pthread_mutex_unlock(&comm->text_lock);
+	return result;
+}
+
+hcommResult_t hcomm_face_enter(hcommComm_t comm, hcommStream_t stream)
+{
+	hcommResult_t res = hcomm_face_check(comm);
+	int expected = 0;
+
+	if (res)
+		return res;
+	if (stream)
+		return hcomm_face_error(HCOMM_NOT_SUPPORTED,
+			"streams are not part of this version: pass NULL");
+	if (!__atomic_compare_exchange_n(&comm->user, &expected, 1, false,
+					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return hcomm_face_error(HCOMM_INVALID_USAGE,
+			"rank %d: another thread is inside a call with this "
+			"group: a group is used by one thread at a time",
+			comm->rank);
+	if (hcomm_comm_failed(comm) || comm->transport->failed(comm)) {
+		__atomic_store_n(&comm->user, 0, __ATOMIC_RELEASE);
+		return copy_text(comm, hcomm_comm_failed(comm));
+	}
+	return HCOMM_SUCCESS;
+}
+
+hcommResult_t hcomm_face_leave(hcommComm_t comm, hcommResult_t result)
+{
+	comm->call.name = NULL;
+	__atomic_store_n(&comm->user, 0, __ATOMIC_RELEASE);
+	return result ? copy_text(comm, result) : HCOMM_SUCCESS;
+}
+
+hcommResult_t hcomm_face_refused(hcommComm_t comm, hcommResult_t result)
+{
+	char text[HCOMM_ERROR_TEXT];
+
+	memcpy(text, thread_text, sizeof(text));
+	hcomm_comm_error(comm, result, "%s", text);
+	return hcomm_face_leave(comm, result);
+}
+
+const char *hcommCommGetLastError(hcommComm_t comm)
+{
+	if (!comm) {
+		memcpy(returned_text, thread_text, sizeof(returned_text));
+		return returned_text;
+	}
+	pthread_mutex_lock(&comm->text_lock);
+	memcpy(returned_text, comm->text, sizeof(returned_text));
+	pthread_mutex_unlock(&comm->text_lock);
+	return returned_text;
+}
