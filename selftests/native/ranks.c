@@ -14,13 +14,24 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fake.h"
 #include "ranks.h"
+
+static int env_number(const char *name)
+{
+	const char *text = getenv(name);
+
+	return text ? atoi(text) : 0;
+}
 
 int test_instances(void)
 {
-	const char *text = getenv("HCOMM_TEST_INSTANCES");
+	return env_number("HCOMM_TEST_INSTANCES");
+}
 
-	return text ? atoi(text) : 0;
+bool test_possible(int n)
+{
+	return n >= test_instances() && n >= env_number("HCOMM_TEST_FAKE");
 }
 
 int test_effort(void)
@@ -170,6 +181,7 @@ bool ranks_run(int n, int seconds, rank_fn *fn, void *arg)
 
 hcommComm_t ranks_join(void)
 {
+	const char *fake = getenv("HCOMM_TEST_FAKE");
 	hcommComm_t comm;
 
 	if (hcommInit() || hcommCommDefault(&comm)) {
@@ -177,5 +189,7 @@ hcommComm_t ranks_join(void)
 			 hcommCommGetLastError(NULL));
 		exit(1);
 	}
+	if (fake && fake_instances(comm, atoi(fake)))
+		exit(1);
 	return comm;
 }

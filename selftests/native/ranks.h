@@ -56,6 +56,8 @@ int complain(const char *file, int line, const char *fmt, ...)
 #define OK(call)	CALL(HCOMM_SUCCESS, call)
 
 int test_instances(void);
+/* False for fewer ranks than instances. */
+bool test_possible(int n);
 uint64_t test_now_ns(void);
 /* CPU time of process @pid so far, in ns. */
 uint64_t test_cpu_ns(pid_t pid);

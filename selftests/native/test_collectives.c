@@ -357,12 +357,6 @@ static int pace(void)
 	return test_instances() ? 4 : 1;
 }
 
-/* Numbers of ranks that can be spread over the instances. */
-static bool possible(int n)
-{
-	return n >= test_instances();
-}
-
 FIXTURE(ranks) {
 	int none;
 };
@@ -376,7 +370,7 @@ TEST_F_TIMEOUT(ranks, every_type_and_reduction, 1200)
 	int i, many = test_effort() == 1 ? 2 : test_effort() == 2 ? 4 : 6;
 
 	for (i = 0; i < many; i++)
-		if (possible(ns[i]))
+		if (test_possible(ns[i]))
 			EXPECT_TRUE(ranks_run(ns[i], 120 * pace(), all_types,
 					      NULL))
 				TH_LOG("with %d ranks", ns[i]);
@@ -389,7 +383,7 @@ TEST_F_TIMEOUT(ranks, every_size_place_and_root, 1200)
 	int i;
 
 	for (i = 0; i < 3; i++)
-		if (possible(quick[i]))
+		if (test_possible(quick[i]))
 			EXPECT_TRUE(ranks_run(quick[i], 200 * pace(),
 					      all_shapes, &sweep))
 				TH_LOG("with %d ranks", quick[i]);
@@ -401,7 +395,7 @@ TEST_F_TIMEOUT(ranks, every_number_of_ranks, 1200)
 	int n, step = test_effort() == 1 ? 5 : test_effort() == 2 ? 2 : 1;
 
 	for (n = 1; n <= 16; n += step)
-		if (possible(n))
+		if (test_possible(n))
 			EXPECT_TRUE(ranks_run(n, 200 * pace(), all_shapes,
 					      &sweep))
 				TH_LOG("with %d ranks", n);
