@@ -15,6 +15,7 @@
  */
 #include <linux/file.h>
 #include <linux/mm.h>
+#include <linux/nospec.h>
 #include <linux/poll.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -545,8 +546,8 @@ static int hcomm_flush(struct file *filp, fl_owner_t id)
 }
 
 /*
- * Reached by the last descriptor anywhere. Usually all is over; an owner that
- * has since left its descriptor table closes here.
+ * Reached by the last descriptor anywhere. Usually all is over; a JOIN that
+ * another thread's close overtook ends here, with the reference of its call.
  */
 static int hcomm_release(struct inode *inode, struct file *filp)
 {
