@@ -208,8 +208,7 @@ extern bool sim_trace;
 	}								\
 } while (0)
 
-void sim_fail(const char *fmt, ...)
-	__attribute__((format(printf, 1, 2), noreturn));
+void __noreturn __printf(1, 2) sim_fail(const char *fmt, ...);
 
 #define require(cond, ...) do {						\
 	if (__builtin_expect(!(cond), 0))				\

@@ -43,6 +43,12 @@ typedef u64 __le64;
 #define le32_to_cpu(x)	((u32)(x))
 #define le64_to_cpu(x)	((u64)(x))
 
+#ifndef __printf
+#define __printf(a, b)	__attribute__((__format__(printf, a, b)))
+#endif
+#ifndef __noreturn
+#define __noreturn	__attribute__((__noreturn__))
+#endif
 #ifndef likely
 #define likely(x)	__builtin_expect(!!(x), 1)
 #define unlikely(x)	__builtin_expect(!!(x), 0)
