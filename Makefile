@@ -87,8 +87,10 @@ install: library tools
 	$(MAKE) -C libhcomm $(LIBRARY_OPTIONS) install
 	$(MAKE) -C tools $(LIBRARY_OPTIONS) install
 	$(MAKE) -C packaging $(LIBRARY_OPTIONS) install
+	$(MAKE) -C Documentation $(LIBRARY_OPTIONS) install
 
 uninstall:
+	$(MAKE) -C Documentation $(LIBRARY_OPTIONS) uninstall
 	$(MAKE) -C packaging $(LIBRARY_OPTIONS) uninstall
 	$(MAKE) -C tools $(LIBRARY_OPTIONS) uninstall
 	$(MAKE) -C libhcomm $(LIBRARY_OPTIONS) uninstall
