@@ -369,11 +369,13 @@ TEST_F_TIMEOUT(ranks, every_type_and_reduction, 1200)
 	static const int ns[] = { 2, 5, 1, 3, 8, 16 };
 	int i, many = test_effort() == 1 ? 2 : test_effort() == 2 ? 4 : 6;
 
-	for (i = 0; i < many; i++)
-		if (test_possible(ns[i]))
-			EXPECT_TRUE(ranks_run(ns[i], 120 * pace(), all_types,
-					      NULL))
-				TH_LOG("with %d ranks", ns[i]);
+	for (i = 0; i < many; i++) {
+		if (!test_possible(ns[i]))
+			continue;
+		EXPECT_TRUE(ranks_run(ns[i], 120 * pace(), all_types,
+				      NULL))
+			TH_LOG("with %d ranks", ns[i]);
+	}
 }
 
 TEST_F_TIMEOUT(ranks, every_size_place_and_root, 1200)
@@ -382,11 +384,13 @@ TEST_F_TIMEOUT(ranks, every_size_place_and_root, 1200)
 	struct sweep sweep = { NR_COUNTS, NR_PLACES };
 	int i;
 
-	for (i = 0; i < 3; i++)
-		if (test_possible(quick[i]))
-			EXPECT_TRUE(ranks_run(quick[i], 200 * pace(),
-					      all_shapes, &sweep))
-				TH_LOG("with %d ranks", quick[i]);
+	for (i = 0; i < 3; i++) {
+		if (!test_possible(quick[i]))
+			continue;
+		EXPECT_TRUE(ranks_run(quick[i], 200 * pace(),
+				      all_shapes, &sweep))
+			TH_LOG("with %d ranks", quick[i]);
+	}
 }
 
 TEST_F_TIMEOUT(ranks, every_number_of_ranks, 1200)
@@ -394,11 +398,13 @@ TEST_F_TIMEOUT(ranks, every_number_of_ranks, 1200)
 	struct sweep sweep = { test_effort() == 3 ? NR_COUNTS : 14, 3 };
 	int n, step = test_effort() == 1 ? 5 : test_effort() == 2 ? 2 : 1;
 
-	for (n = 1; n <= 16; n += step)
-		if (test_possible(n))
-			EXPECT_TRUE(ranks_run(n, 200 * pace(), all_shapes,
-					      &sweep))
-				TH_LOG("with %d ranks", n);
+	for (n = 1; n <= 16; n += step) {
+		if (!test_possible(n))
+			continue;
+		EXPECT_TRUE(ranks_run(n, 200 * pace(), all_shapes,
+				      &sweep))
+			TH_LOG("with %d ranks", n);
+	}
 }
 
 TEST_F_TIMEOUT(ranks, roots_that_run_ahead, 1200)

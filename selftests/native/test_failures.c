@@ -276,8 +276,9 @@ TEST_F_TIMEOUT(failures, eight_ranks_on_two_cpus_do_not_spin, 300)
 	       (unsigned long long)crowd->total_ns / 1000,
 	       (unsigned long long)crowd->slowest_ns / 1000);
 	/* Spinning ranks need 12 ms each: a time slice per step. */
-	if (!test_instances())
+	if (!test_instances()) {
 		EXPECT_LT(crowd->total_ns, 2 * MSEC);
+	}
 }
 
 /* ---------------------------------------------------------------- abort */
@@ -400,6 +401,7 @@ static int mismatches(int rank, int n, void *arg)
 	OK(hcommBarrier(comm, NULL));
 	start = test_now_ns();
 	if (what == LEAVE && rank == 1) {
+		free(data);
 		OK(hcommFinalize());
 		return 0;
 	}

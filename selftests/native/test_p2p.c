@@ -273,8 +273,9 @@ TEST_F_TIMEOUT(p2p, grouped_exchange_needs_no_order, 300)
 {
 	EXPECT_TRUE(ranks_run(self->n, 120, all_at_once, NULL));
 	EXPECT_TRUE(ranks_run(self->n + 3, 170, all_at_once, NULL));
-	if (test_possible(1))
+	if (test_possible(1)) {
 		EXPECT_TRUE(ranks_run(1, 60, all_at_once, NULL));
+	}
 }
 
 TEST_F_TIMEOUT(p2p, sends_between_two_keep_their_order, 300)
