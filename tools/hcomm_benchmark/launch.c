@@ -121,8 +121,11 @@ static void set_environment(const struct bench_args *args,
 			    const struct placement *placement, int local,
 			    pid_t parent)
 {
-	if (args->ninstances)
+	if (args->ninstances) {
+		/* Who names devices does not want to do without them. */
+		setenv("HCOMM_TRANSPORT", "kmod", 0);
 		setenv("HCOMM_DEVICE", device_of(args, local), 1);
+	}
 	if (placement->launched)
 		return;
 	set_number("HCOMM_RANK",
@@ -165,6 +168,15 @@ static void kill_all(const struct children *children)
 			kill(children->pid[i], SIGKILL);
 }
 
+static void finish_killed(struct children *children)
+{
+	kill_all(children);
+	for (int i = 0; i < children->count; i++)
+		if (children->pid[i])
+			waitpid(children->pid[i], NULL, 0);
+	children->left = 0;
+}
+
 static time_t now(void)
 {
 	struct timespec now;
@@ -196,7 +208,7 @@ static void start(struct children *children, const struct bench_args *args,
 			fprintf(stderr, "hcomm_benchmark: cannot start rank %d: %s\n",
 				i, strerror(errno));
 			children->code = BENCH_EXIT_CANNOT;
-			kill_all(children);
+			finish_killed(children);
 			return;
 		}
 		children->pid[i] = pid;
@@ -246,14 +258,6 @@ static void reap(struct children *children)
 	}
 }
 
-static void finish_killed(struct children *children)
-{
-	kill_all(children);
-	for (int i = 0; i < children->count; i++)
-		if (children->pid[i])
-			waitpid(children->pid[i], NULL, 0);
-}
-
 /* Ends as one ends who does not handle @signal at all. */
 static void die_of(struct children *children, int signum)
 {
@@ -274,7 +278,6 @@ static void kill_late(struct children *children)
 	fprintf(stderr, "hcomm_benchmark: %d more ranks did not end within %d s: killed\n",
 		children->left, GRACE);
 	finish_killed(children);
-	children->left = 0;
 }
 
 static void see_through(struct children *children)

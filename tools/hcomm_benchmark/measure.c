@@ -34,10 +34,19 @@ bool bench_failed(struct bench_run *run, const char *format, ...)
 	return false;
 }
 
+/* The library begins its texts with the rank, as bench_failed() does. */
+static const char *without_rank(const struct bench_run *run, const char *text)
+{
+	char rank[32];
+	int length = snprintf(rank, sizeof(rank), "rank %d: ", run->rank);
+
+	return strncmp(text, rank, length) ? text : text + length;
+}
+
 bool bench_refused(struct bench_run *run, const char *doing,
 		   hcommResult_t result)
 {
-	const char *text = hcommCommGetLastError(run->comm);
+	const char *text = without_rank(run, hcommCommGetLastError(run->comm));
 
 	return bench_failed(run, "%s: %s: %s", doing,
 			    hcommGetErrorName(result),

@@ -103,6 +103,7 @@ void bench_text_op(const struct bench_report *report,
 	      "#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong\n"
 	      "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)        \n",
 	      to);
+	fflush(to);
 }
 
 static void print_time(FILE *to, double us)

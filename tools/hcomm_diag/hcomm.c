@@ -69,7 +69,16 @@ static void copy(char *to, size_t room, const char *from)
 	snprintf(to, room, "%.*s", (int)room - 1, from);
 }
 
-/* Ports are called DEVICE-NUMBER. */
+/* Files hold a negative errno, 0 for none. */
+static void read_error(char *to, size_t room, const char *dir)
+{
+	char text[32];
+
+	if (read_file(text, sizeof(text), "%s/last_error", dir) && atoi(text))
+		snprintf(to, room, "%s", strerror(-atoi(text)));
+}
+
+/* Ports are called DEVICE-NUMBER here. */
 static bool is_port(const struct diag_port *port, const char *name)
 {
 	char own[80];
@@ -85,9 +94,12 @@ static int take_port(const struct place *place, const char *name)
 	for (size_t i = 0; i < links->nports; i++) {
 		struct diag_port *port = &links->ports[i];
 
-		if (is_port(port, name))
-			copy(port->instance, sizeof(port->instance),
-			     place->instance);
+		if (!is_port(port, name))
+			continue;
+		copy(port->instance, sizeof(port->instance), place->instance);
+		read_file(port->address, sizeof(port->address), "%s/address",
+			  place->path);
+		port->rdma_mtu = read_number("%s/mtu", place->path);
 	}
 	return 0;
 }
@@ -95,11 +107,10 @@ static int take_port(const struct place *place, const char *name)
 static void read_path(struct diag_path *path, const char *dir)
 {
 	read_file(path->state, sizeof(path->state), "%s/state", dir);
-	read_file(path->local, sizeof(path->local), "%s/src_addr", dir);
-	read_file(path->remote, sizeof(path->remote), "%s/dst_addr", dir);
-	read_file(path->last_error, sizeof(path->last_error), "%s/last_error",
-		  dir);
-	path->mtu = read_number("%s/mtu", dir);
+	read_file(path->port, sizeof(path->port), "%s/device", dir);
+	read_file(path->local, sizeof(path->local), "%s/src", dir);
+	read_file(path->remote, sizeof(path->remote), "%s/dst", dir);
+	read_error(path->last_error, sizeof(path->last_error), dir);
 	path->tx_bytes = read_number("%s/bytes_sent", dir);
 	path->rx_bytes = read_number("%s/bytes_received", dir);
 	path->replayed = read_number("%s/replayed", dir);
@@ -142,12 +153,29 @@ static int take_instance(const struct place *place, const char *name)
 	return error ? error : for_each(&instance, "sessions", take_session);
 }
 
+/* Peers that are instances of this kernel are known by name. */
+static int name_peers(const struct place *place, const char *name)
+{
+	struct diag_links *links = place->links;
+	char id[40];
+
+	if (!read_file(id, sizeof(id), "%s/instance_id", place->path))
+		return 0;
+	for (size_t i = 0; i < links->npaths; i++)
+		if (!strcmp(links->paths[i].peer, id))
+			copy(links->paths[i].peer_instance,
+			     sizeof(links->paths[i].peer_instance), name);
+	return 0;
+}
+
 int diag_hcomm_get(struct diag_links *links)
 {
 	struct place root = { .links = links, .path = "/sys/class" };
+	int error;
 
 	links->module_loaded = !access("/sys/module/hcomm", F_OK);
 	read_file(links->module, sizeof(links->module),
 		  "/sys/module/hcomm/version");
-	return for_each(&root, "hcomm", take_instance);
+	error = for_each(&root, "hcomm", take_instance);
+	return error ? error : for_each(&root, "hcomm", name_peers);
 }

@@ -78,11 +78,12 @@ static struct json_object *path_of(const struct diag_path *path)
 
 	put_text(object, "instance", path->instance);
 	put_text(object, "peer", path->peer);
+	put_text(object, "peer_instance", path->peer_instance);
 	put_text(object, "path", path->name);
 	put_text(object, "state", path->state);
+	put_text(object, "port", path->port);
 	put_text(object, "local_address", path->local);
 	put_text(object, "remote_address", path->remote);
-	put_number(object, "mtu", path->mtu, path->mtu);
 	put_number(object, "rx_bytes", true, path->rx_bytes);
 	put_number(object, "tx_bytes", true, path->tx_bytes);
 	put_number(object, "retransmissions", true, path->replayed);

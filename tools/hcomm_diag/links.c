@@ -60,20 +60,51 @@ static void judge_port(struct diag_port *port)
 			 port->rdma_mtu, port->netdev_mtu);
 }
 
+/* A path that is on its way up for the first time is not in trouble. */
 static void judge_path(struct diag_path *path)
 {
-	if (strcmp(path->state, "up"))
-		snprintf(path->trouble, sizeof(path->trouble), "path is %s%s%s",
-			 path->state, *path->last_error ? ": " : "",
-			 path->last_error);
+	static const char *const beginning[] = {
+		"up", "new", "connecting", "fencing",
+	};
+	size_t fine = *path->last_error ? 1 : 4;
+
+	for (size_t i = 0; i < fine; i++)
+		if (!strcmp(path->state, beginning[i]))
+			return;
+	snprintf(path->trouble, sizeof(path->trouble), "path is %s",
+		 path->state);
+}
+
+static bool is_over(const struct diag_path *path, const struct diag_port *port)
+{
+	char name[80];
+
+	snprintf(name, sizeof(name), "%s/%u", port->device, port->number);
+	return !strcmp(path->port, name) ||
+	       (!*path->port && *path->local &&
+		!strcmp(path->local, port->address));
+}
+
+static void hand_down_error(struct diag_links *links,
+			    const struct diag_path *path)
+{
+	for (size_t i = 0; *path->last_error && i < links->nports; i++) {
+		struct diag_port *port = &links->ports[i];
+
+		if (is_over(path, port))
+			memcpy(port->last_error, path->last_error,
+			       sizeof(port->last_error));
+	}
 }
 
 static void judge(struct diag_links *links)
 {
 	for (size_t i = 0; i < links->nports; i++)
 		judge_port(&links->ports[i]);
-	for (size_t i = 0; i < links->npaths; i++)
+	for (size_t i = 0; i < links->npaths; i++) {
 		judge_path(&links->paths[i]);
+		hand_down_error(links, &links->paths[i]);
+	}
 }
 
 int diag_links_get(struct diag_links *links, const char **what)

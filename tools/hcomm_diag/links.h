@@ -35,7 +35,8 @@ struct diag_port {
 	uint32_t rdma_mtu;		/* active */
 	/* hcomm's files */
 	char instance[16];		/* owner */
-	char last_error[64];
+	char address[48];
+	char last_error[64];		/* of a path over it */
 	/* our verdict; empty: nothing is wrong */
 	char trouble[96];
 };
@@ -43,16 +44,17 @@ struct diag_port {
 struct diag_path {
 	char instance[16];
 	char peer[40];			/* id of the peer's instance */
+	char peer_instance[16];		/* its name, if it is of this kernel */
 	char name[32];			/* of the path in its session */
 	char state[16];
-	char local[64];			/* address */
-	char remote[64];
-	uint32_t mtu;
+	char port[80];			/* DEVICE/NUMBER, "" while there is none */
+	char local[48];			/* address */
+	char remote[48];
 	uint64_t tx_bytes;
 	uint64_t rx_bytes;
 	uint64_t replayed;		/* parts sent again */
 	uint64_t reconnects;
-	char last_error[64];
+	char last_error[64];		/* why it last went down */
 	char trouble[96];
 };
 

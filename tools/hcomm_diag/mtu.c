@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
-/* The MTU that RDMA uses on a port; only verbs tell it. */
+/* The MTU that RDMA uses on a port: verbs tell it where hcomm does not. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static void query(struct diag_links *links, struct ibv_device *device)
 		struct diag_port *port = &links->ports[i];
 		struct ibv_port_attr attr;
 
-		if (!strcmp(port->device, name) &&
+		if (!port->rdma_mtu && !strcmp(port->device, name) &&
 		    !ibv_query_port(context, port->number, &attr))
 			port->rdma_mtu = 128U << attr.active_mtu;
 	}

@@ -73,12 +73,15 @@ static bool print_ports(const struct diag_links *links)
 static void path_row(struct grid *grid, const struct diag_path *path)
 {
 	grid_cell(grid, "%s", path->instance);
-	grid_cell(grid, "%s", path->peer);
+	if (*path->peer_instance)
+		grid_cell(grid, "%s", path->peer_instance);
+	else
+		grid_cell(grid, "%.8s", path->peer);
 	grid_cell(grid, "%s", path->name);
 	grid_cell(grid, "%s", or_dash(path->state));
+	grid_cell(grid, "%s", or_dash(path->port));
 	grid_cell(grid, "%s", or_dash(path->local));
 	grid_cell(grid, "%s", or_dash(path->remote));
-	number(grid, path->mtu, path->mtu);
 	number(grid, true, path->rx_bytes);
 	number(grid, true, path->tx_bytes);
 	number(grid, true, path->replayed);
@@ -90,8 +93,8 @@ static void path_row(struct grid *grid, const struct diag_path *path)
 static bool print_paths(const struct diag_links *links)
 {
 	static const char *const titles[] = {
-		"<Instance", "<Peer", "<Path", "<State", "<Local", "<Remote",
-		"MTU", "Bytes in", "Bytes out", "Resent", "Reconnects",
+		"<Instance", "<Peer", "<Path", "<State", "<Port", "<Local",
+		"<Remote", "Bytes in", "Bytes out", "Resent", "Reconnects",
 		"<Last error", "<Verdict", NULL,
 	};
 	struct grid grid;

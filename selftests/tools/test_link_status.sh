@@ -1,0 +1,118 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+#
+# hcomm_diag --link-status in a machine of the lab with two instances: what it
+# tells against what sysfs says, with a link cut, with a path in use, and
+# without the module. Instance i owns the ports rxe<i>_<l> over h<i>l<l>.
+
+. "$(dirname "$0")/common.sh"
+
+# until SECONDS COMMAND...: repeats it until it succeeds.
+until_true()
+{
+	end=$(($(date +%s) + $1))
+	shift
+	while ! "$@"; do
+		if [ "$(date +%s)" -ge $end ]; then
+			echo "never true: $*"
+			return 1
+		fi
+		sleep 0.2
+	done
+}
+
+# field OBJECT KEY: of the one in $work/json for which the python OBJECT is true.
+field()
+{
+	"$diag" --link-status --json >"$work/json" || [ $? = 1 ]
+	python3 -c 'import json, sys
+data = json.load(open(sys.argv[1]))
+print([o[sys.argv[3]] for o in data["ports"] + data["paths"] if eval(sys.argv[2])][0])' \
+		"$work/json" "$1" "$2"
+}
+
+test_ports_are_as_sysfs_says()
+{
+	status 0 "$diag" --link-status --json
+	"$here/check_json.py" links "$work/out"
+}
+
+test_ports_have_their_owner()
+{
+	status 0 "$diag" --link-status
+	for i in 0 1; do
+		for port in "/sys/class/infiniband/rxe${i}_"*; do
+			grep -qE "^${port##*/}/1 +hcomm$i +roce \(soft\) +active" "$work/out"
+		done
+	done
+}
+
+test_the_table_is_sorted_and_aligned()
+{
+	status 0 "$diag" --link-status
+	sed -n '/^Port/,/^$/p' "$work/out" | grep . >"$work/table"
+	[ "$(wc -l <"$work/table")" -gt 2 ]
+	tail -n +2 "$work/table" | sort -V -c
+	# The last column begins at one place in all rows.
+	column=$(head -n 1 "$work/table" | sed 's/Verdict$//' | wc -c)
+	[ "$(cut -c "$column-" "$work/table" | sort -u | xargs)" = "Verdict ok" ]
+}
+
+test_a_cut_link_is_told_and_ends_with_1()
+{
+	ip link set h0l0 down
+	until_true 10 grep -q DOWN /sys/class/infiniband/rxe0_0/ports/1/state
+	got=0
+	"$diag" --link-status >"$work/out" || got=$?
+	"$diag" --link-status --json >"$work/json" || [ $? = 1 ]
+	ip link set h0l0 up
+	until_true 10 grep -q ACTIVE /sys/class/infiniband/rxe0_0/ports/1/state
+	[ $got = 1 ]
+	grep -qE '^rxe0_0/1 .* down .*FAIL: port is down: its network device is down' "$work/out"
+	grep -qE '^rxe1_0/1 .* no-carrier .*FAIL' "$work/out"
+	grep -q '"failed":2' "$work/json"
+	until_true 10 grep -q ACTIVE /sys/class/infiniband/rxe1_0/ports/1/state
+	status 0 "$diag" --link-status
+}
+
+test_a_path_in_use_is_seen_with_its_bytes()
+{
+	"$built/tools/hcomm_benchmark" -g 2 --instances hcomm0,hcomm1 -b 64K -e 64K -c 0 \
+		-n 1000000 >"$work/running" 2>&1 &
+	pid=$!
+	path='o.get("path") == "0" and o["instance"] == "hcomm0"'
+	ok=0
+	until_true 60 bytes_grow || ok=1
+	[ $ok = 1 ] || [ "$(field "$path" state)" = up ] || ok=2
+	[ $ok != 0 ] || [ "$(field "$path" peer_instance)" = hcomm1 ] || ok=3
+	[ $ok != 0 ] || "$diag" --link-status | grep -qE '^hcomm0 +hcomm1 +0 +up +rxe0_.* ok$' || ok=4
+	kill -KILL $pid
+	wait $pid || true
+	[ $ok = 0 ] || cat "$work/running" "$work/json"
+	[ $ok = 0 ]
+}
+
+bytes_grow()
+{
+	first=$(field "$path" tx_bytes 2>/dev/null) &&
+		second=$(field "$path" tx_bytes 2>/dev/null) && [ "$second" -gt "$first" ]
+}
+
+# The last test: nothing here needs the module any more.
+test_without_the_module_ports_are_still_listed()
+{
+	until_true 20 rmmod hcomm
+	status 0 "$diag" --link-status
+	said out "hcomm.ko is not loaded"
+	grep -qE '^rxe0_0/1 +- +roce' "$work/out"
+	status 0 "$diag" --link-status --json
+	"$here/check_json.py" links "$work/out"
+}
+
+run_tests \
+	ports_are_as_sysfs_says \
+	ports_have_their_owner \
+	the_table_is_sorted_and_aligned \
+	a_cut_link_is_told_and_ends_with_1 \
+	a_path_in_use_is_seen_with_its_bytes \
+	without_the_module_ports_are_still_listed
