@@ -224,34 +224,34 @@ TEST_F(rings, what_the_kernel_writes_it_does_not_read)
 
 TEST_F(rings, an_invalid_entry_is_taken_and_completes_with_its_errno)
 {
+	static const struct hcomm_sqe bad[] = {
+		{ .opcode = 99 },
+		{ .opcode = 255 },
+		{ .flags = 0x80 },
+		{ .reserved = 1 },
+		{ .opcode = HCOMM_OP_SIGNAL, .rank = 4 },
+		{ .opcode = HCOMM_OP_WAIT, .wait_sem = 0xffff },
+		{ .length = 1 },
+	};
+	const int cases = sizeof(bad) / sizeof(bad[0]);
 	struct rank *r = &self->r;
 	struct hcomm_cqe cqe;
 	struct hcomm_sqe *sqe;
 	int i;
 
 	ASSERT_EQ(rank_rings(r, 16, 16, 0), 0);
-	for (i = 0; i < 7; i++) {
+	for (i = 0; i < cases; i++) {
 		sqe = next_sqe(r);
+		*sqe = bad[i];
 		sqe->user_data = 100 + i;
-		switch (i) {
-		case 0: sqe->opcode = 99; break;
-		case 1: sqe->opcode = 255; break;
-		case 2: sqe->flags = 0x80; break;
-		case 3: sqe->reserved = 1; break;
-		case 4: sqe->opcode = HCOMM_OP_SIGNAL; sqe->rank = 4; break;
-		case 5: sqe->opcode = HCOMM_OP_WAIT; sqe->wait_sem = 0xffff;
-			break;
-		case 6: sqe->length = 1; break;
-		}
 		push(r);
 	}
-	EXPECT_EQ(submit(r, 16), 7);
-	for (i = 0; i < 7; i++) {
+	EXPECT_EQ(submit(r, 16), cases);
+	for (i = 0; i < cases; i++) {
 		ASSERT_TRUE(pop_cqe(r, &cqe));
 		EXPECT_EQ(cqe.user_data, 100 + i);
-		EXPECT_EQ(cqe.result, -EINVAL) {
+		EXPECT_EQ(cqe.result, -EINVAL)
 			TH_LOG("case %d", i);
-		}
 	}
 	EXPECT_FALSE(pop_cqe(r, &cqe));
 }
