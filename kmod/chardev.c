@@ -41,7 +41,7 @@
 
 struct hcomm_file {
 	struct hcomm_instance *instance;
-	struct mutex lock;
+	struct mutex lock;		/* what follows */
 	struct hcomm_proc *proc;	/* stored once, with release */
 	fl_owner_t owner;		/* descriptor table that bound the file */
 	u32 index;			/* of the member in its proc */
@@ -58,9 +58,9 @@ struct hcomm_call {
 	size_t usize;			/* of the caller's structure */
 };
 
-#define HCOMM_CALL_BIND		(1U << 0)	/* binds the file to the caller */
-#define HCOMM_CALL_MEMBER	(1U << 1)	/* wants a live membership */
-#define HCOMM_CALL_OUT		(1U << 2)	/* returns its structure */
+#define HCOMM_CALL_BIND		BIT(0)	/* binds the file to the caller */
+#define HCOMM_CALL_MEMBER	BIT(1)	/* wants a live membership */
+#define HCOMM_CALL_OUT		BIT(2)	/* returns its structure */
 
 struct hcomm_command {
 	int (*run)(struct hcomm_call *call);

@@ -11,7 +11,6 @@
 #include "limits.h"
 #include "member.h"
 #include "op.h"
-#include "proc.h"
 #include "session.h"
 #include "version.h"
 #include "work.h"
@@ -68,8 +67,6 @@ static void __exit hcomm_exit(void)
 	hcomm_debugfs_exit();
 	hcomm_transport_exit();
 	hcomm_work_exit();
-	/* Nothing queues any more; what was freed by callback still counts. */
-	hcomm_proc_exit();
 	rcu_barrier();
 	hcomm_cgroup_unregister();
 	hcomm_ops_exit();

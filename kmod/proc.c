@@ -3,8 +3,9 @@
  * Processes. A proc is found by its address space in instance->procs, from the
  * first file bound to it until the last is unbound or the address space goes.
  * Its notifier pins the mm_struct, so that an address in the list is never
- * that of another process, and is put with the last reference; the memory goes
- * after the grace period that follows.
+ * that of another process. It is unregistered with the last reference, in a
+ * work item that waits for a running .release: nothing is freed by a callback
+ * that unloading would have to wait for.
  *
  * .release comes when the last user of the address space is gone (exit, exec):
  * the work item ends what the process owned and tells the peers. It comes at
@@ -71,14 +72,8 @@ static void hcomm_proc_mm_release(struct mmu_notifier *notifier,
 		queue_work(hcomm_teardown_wq, &proc->end_work);
 }
 
-static void hcomm_proc_notifier_free(struct mmu_notifier *notifier)
-{
-	kfree(container_of(notifier, struct hcomm_proc, notifier));
-}
-
 static const struct mmu_notifier_ops hcomm_proc_notifier_ops = {
 	.release = hcomm_proc_mm_release,
-	.free_notifier = hcomm_proc_notifier_free,
 };
 
 static void hcomm_proc_free_work(struct work_struct *work)
@@ -87,10 +82,13 @@ static void hcomm_proc_free_work(struct work_struct *work)
 					       free_work);
 	struct hcomm_instance *instance = proc->instance;
 
+	mmu_notifier_unregister(&proc->notifier, proc->mm);
 	xa_destroy(&proc->members);
 	xa_destroy(&proc->objects);
 	hcomm_area_free(proc->wake_page);
-	mmu_notifier_put(&proc->notifier);
+	mutex_destroy(&proc->lock);
+	/* Observers look at the proc of a member that they found under RCU. */
+	kfree_rcu(proc, rcu);
 	hcomm_instance_drop(instance);
 }
 
@@ -256,9 +254,4 @@ void hcomm_proc_notify(struct hcomm_proc *proc, bool urgent)
 	/* The barrier within pairs with that of prepare_to_wait(). */
 	if (wq_has_sleeper(&proc->wait))
 		wake_up_all(&proc->wait);
-}
-
-void hcomm_proc_exit(void)
-{
-	mmu_notifier_synchronize();
 }

@@ -13,6 +13,7 @@
 #include <linux/list.h>
 #include <linux/mmu_notifier.h>
 #include <linux/mutex.h>
+#include <linux/rcupdate.h>
 #include <linux/uidgid.h>
 #include <linux/wait.h>
 #include <linux/workqueue.h>
@@ -25,6 +26,7 @@ struct hcomm_member;
 
 struct hcomm_proc {
 	struct kref ref;
+	struct rcu_head rcu;
 	struct hcomm_instance *instance;
 	struct mm_struct *mm;		/* pinned by the notifier, never for access */
 	struct mmu_notifier notifier;
@@ -72,8 +74,5 @@ struct hcomm_member *hcomm_proc_member(struct hcomm_proc *proc, u32 index);
  * sleepers. Any context. The matching read is in hcomm_wait_any().
  */
 void hcomm_proc_notify(struct hcomm_proc *proc, bool urgent);
-
-/* After all ended: waits for the notifiers that are still being freed. */
-void hcomm_proc_exit(void);
 
 #endif

@@ -214,15 +214,13 @@ static int hcomm_ring_take(struct hcomm_member *member, u32 count)
 	struct hcomm_ring *ring = &member->ring;
 	struct hcomm_sqe sqe;
 	int ret = 0;
-	u32 n, taken;
+	u32 tail, n, taken;
 	bool bad;
 
 	lockdep_assert_held(&member->submit_lock);
 	/* Pairs with the process's store-release after it wrote the SQEs. */
-	n = hcomm_ring_ready(ring->sq_head,
-			     smp_load_acquire(hcomm_ring_word(ring,
-							      ring->layout.sq_tail_at)),
-			     ring->layout.sq_entries, &bad);
+	tail = smp_load_acquire(hcomm_ring_word(ring, ring->layout.sq_tail_at));
+	n = hcomm_ring_ready(ring->sq_head, tail, ring->layout.sq_entries, &bad);
 	if (bad)
 		return -EINVAL;
 	n = min(n, count);

@@ -73,19 +73,19 @@ int hcomm_sems_add(struct hcomm_member *member, u32 sem, u32 delta)
 	struct hcomm_sems *sems = &member->sems;
 	struct hcomm_trigger *trigger;
 	struct hcomm_op *op;
-	u64 value;
+	u64 *line, value;
 
 	lockdep_assert_held(&member->lock);
 	if (sem >= sems->count)
 		return -EINVAL;
 	sem = array_index_nospec(sem, sems->count);
+	line = hcomm_sems_line(sems, HCOMM_SEM_FIRST_LINE + sem);
 	value = hcomm_trigger_raise(sems->values[sem], delta);
 
-	/* Pairs with the load-acquire of the process and of hcomm_wait_look(). */
+	/* Pairs with the load-acquire in hcomm_wait_look(). */
 	smp_store_release(&sems->values[sem], value);
-	smp_store_release((u64 *)hcomm_sems_line(sems,
-						 HCOMM_SEM_FIRST_LINE + sem),
-			  value);
+	/* Pairs with the load-acquire of the process. */
+	smp_store_release(line, value);
 	while ((trigger = hcomm_trigger_pop(&sems->triggers[sem], value))) {
 		op = container_of(trigger, struct hcomm_op, trigger);
 		list_add_tail(&op->node, &member->ready);
