@@ -119,6 +119,8 @@ static void hcomm_group_release(struct kref *ref)
 	memzero_explicit(group->secret, sizeof(group->secret));
 	xa_destroy(&group->members);
 	bitmap_free(group->used_ranks);
+	bitmap_free(group->remote_ranks);
+	bitmap_free(group->gone_ranks);
 	kfree_rcu(group, rcu);
 	hcomm_instance_drop(instance);
 }
@@ -165,7 +167,9 @@ int hcomm_group_add_member(struct hcomm_group *group,
 	if (mutex_lock_killable(&group->lock))
 		return -EINTR;
 	ret = -EEXIST;
-	if (test_bit(member->rank, group->used_ranks))
+	if (test_bit(member->rank, group->used_ranks) ||
+	    (group->remote_ranks &&
+	     test_bit(member->rank, group->remote_ranks)))
 		goto out;
 	ret = xa_insert(&group->members, member->rank, member,
 			GFP_KERNEL_ACCOUNT);

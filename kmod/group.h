@@ -40,6 +40,8 @@ struct hcomm_group {
 	struct mutex lock;		/* joining and leaving; before member locks */
 	struct xarray members;		/* rank -> member, RCU for readers */
 	unsigned long *used_ranks;	/* a rank that left or died never rejoins */
+	unsigned long *remote_ranks;	/* lock; proven by a peer, once for all */
+	unsigned long *gone_ranks;	/* made with it; of those, who ended */
 	spinlock_t fault_lock;		/* failed, fault; taken alone, BH-safe */
 	bool failed;
 	struct hcomm_fault fault;	/* for who joins later */

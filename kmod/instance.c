@@ -91,6 +91,7 @@ static int hcomm_instance_create(unsigned int nr)
 	ret = cdev_device_add(&instance->cdev, &instance->dev);
 	if (ret)
 		goto err_fabric;
+	hcomm_sysfs_create(instance);
 	return 0;
 
 err_fabric:
@@ -105,8 +106,9 @@ err_put:
 
 static void hcomm_instance_destroy(struct hcomm_instance *instance)
 {
-	cdev_device_del(&instance->cdev, &instance->dev);
 	hcomm_fabric_destroy(instance);
+	hcomm_sysfs_destroy(instance);
+	cdev_device_del(&instance->cdev, &instance->dev);
 	/* Files are closed and sessions reset: teardown items are on the way. */
 	wait_var_event(&instance->live, !atomic_read(&instance->live));
 	hcomm_debugfs_destroy(instance);

@@ -101,11 +101,13 @@ static void hcomm_member_drain_work(struct work_struct *work)
 }
 
 void hcomm_member_lock(struct hcomm_member *member)
+	__acquires(&member->lock)
 {
 	spin_lock_bh(&member->lock);
 }
 
 void hcomm_member_unlock(struct hcomm_member *member)
+	__releases(&member->lock)
 {
 	if (list_empty(&member->ready) || member->draining) {
 		spin_unlock_bh(&member->lock);
@@ -224,6 +226,7 @@ void hcomm_member_end(struct hcomm_member *member, enum hcomm_cause cause)
 static void hcomm_member_free(struct hcomm_member *member)
 {
 	hcomm_copier_free(member);
+	hcomm_endpoint_free(member);
 	hcomm_windows_free(member);
 	hcomm_ring_free(member);
 	hcomm_events_free(member);
@@ -363,6 +366,7 @@ static void hcomm_member_init(struct hcomm_member *member,
 	mutex_init(&member->heaps_lock);
 	xa_init(&member->heaps);
 	hcomm_windows_init(member);
+	hcomm_endpoint_init(member);
 }
 
 /* A member that nobody can find yet; takes over the reference to @group. */

@@ -29,6 +29,14 @@
 struct hcomm_proc;
 struct rdma_cgroup;
 
+/* Where a member's ops to remote ranks go: to their streams, or they wait. */
+struct hcomm_endpoint {
+	spinlock_t lock;		/* before a stream's lock; BH-safe */
+	bool ended;
+	struct list_head waiting;	/* ops to ranks that are not proven yet */
+	struct xarray streams;		/* rank -> stream; write: lock, RCU readers */
+};
+
 struct hcomm_member {
 	struct kref ref;
 	struct rcu_head rcu;
@@ -40,7 +48,7 @@ struct hcomm_member {
 	u32 index;			/* in proc->members */
 	u64 op_timeout_ns;
 
-	spinlock_t lock;
+	spinlock_t lock;		/* see above */
 	enum hcomm_state state;		/* lock; mirrored in the state line */
 	struct hcomm_fault fault;	/* lock; valid when state is ERROR */
 	ktime_t fault_at;
@@ -59,17 +67,17 @@ struct hcomm_member {
 	struct xarray windows;		/* id -> hcomm_window, or a value once gone;
 					 * write: windows_lock
 					 */
-	struct mutex windows_lock;
+	struct mutex windows_lock;	/* attach, detach, revoke */
 	atomic_t nr_windows;		/* not yet quiesced */
 
 	spinlock_t peers_lock;		/* taken alone, BH-safe */
 	struct hcomm_peer *peers;	/* size entries, zero id = not known */
 
-	struct mutex heaps_lock;
+	struct mutex heaps_lock;	/* heaps */
 	struct xarray heaps;		/* segment -> file offered; broker.c */
 
 	void *copier;			/* copy.c: ops whose target is local */
-	struct hcomm_endpoint *endpoint; /* transport: from member_up to the end */
+	struct hcomm_endpoint endpoint;	/* the transport's, see flow_tx.c */
 	u64 ops_submitted;
 	u64 ops_completed;
 	u64 ops_failed;
@@ -110,8 +118,10 @@ static inline int hcomm_member_error(const struct hcomm_member *member)
  * ops that became ready are dispatched after the lock is dropped, at most 64
  * here, the rest in a work item.
  */
-void hcomm_member_lock(struct hcomm_member *member);
-void hcomm_member_unlock(struct hcomm_member *member);
+void hcomm_member_lock(struct hcomm_member *member)
+	__acquires(&member->lock);
+void hcomm_member_unlock(struct hcomm_member *member)
+	__releases(&member->lock);
 
 /*
  * Adds @delta to semaphore @sem: release store, triggers, wake-up. Lock held.

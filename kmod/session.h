@@ -25,6 +25,10 @@ void hcomm_fabric_destroy(struct hcomm_instance *instance);
 void hcomm_fabric_query(struct hcomm_instance *instance,
 			struct hcomm_query *query);
 
+/* With the member's structure, before anybody can find it, and after all. */
+void hcomm_endpoint_init(struct hcomm_member *member);
+void hcomm_endpoint_free(struct hcomm_member *member);
+
 /* Process context; none of them waits for a peer. */
 void hcomm_session_member_up(struct hcomm_member *member);
 void hcomm_session_peers_set(struct hcomm_member *member);

@@ -1,0 +1,637 @@
+// SPDX-License-Identifier: GPL-2.0
+/*
+ * Adverts: which peers hold keys of our windows, and which keys we hold of
+ * theirs.
+ *
+ * Ours. A window is advertised once to every link of its group on which the
+ * peer has proven a rank. The advert holds a reference to the window, so the
+ * window is quiesced when the last advert is gone. WANTED until advert_work has
+ * made the registrations and queued the keys; SENT; REVOKING after the window
+ * went down and WIN_REVOKE left, until WIN_REVOKED comes. It also ends when
+ * every rank of the peer has said that it is gone (each says so only after it
+ * has nothing posted any more) or with the session. If the answer is missing
+ * for dead_after_ms over a connected path the session is reset. When the path
+ * comes back over another device the keys are made anew, and leave before the
+ * report after which the peer may post again.
+ *
+ * The memory of GETs that were given up while the peer may still answer is
+ * kept in the same way, under a window id of its own (HCOMM_GETS_WINDOW).
+ *
+ * Theirs (rwin). Keys come in chunks and are used when complete. WIN_REVOKE
+ * stops posting at once; `posted` counts chains on queue pairs, plus one until
+ * revoked, and whoever brings it to zero sends the answer. A revoked id stays
+ * in the table as a value: it never comes back.
+ *
+ * Locks: links_lock, but for rwin->posted and the RCU readers of
+ * remote->windows.
+ */
+#include <linux/slab.h>
+
+#include "fabric.h"
+#include "member.h"
+#include "memory.h"
+#include "session.h"
+#include "window.h"
+
+/* More keys than that belong to no memory we would talk to. */
+#define HCOMM_RWIN_KEYS_MAX	(1U << 20)
+
+/* ------------------------------------------------------------- ours */
+
+static struct hcomm_advert *hcomm_advert_find(struct hcomm_link *link, u32 rank,
+					      u32 id)
+{
+	struct hcomm_advert *advert;
+
+	lockdep_assert_held(&link->session->links_lock);
+	list_for_each_entry(advert, &link->adverts, node)
+		if (advert->rank == rank && advert->id == id)
+			return advert;
+	return NULL;
+}
+
+void hcomm_xfers_release(struct list_head *xfers)
+{
+	struct hcomm_xfer *xfer, *next;
+
+	list_for_each_entry_safe(xfer, next, xfers, flow_op.node) {
+		list_del_init(&xfer->flow_op.node);
+		hcomm_xfer_put(xfer);
+	}
+}
+
+static void hcomm_advert_drop(struct hcomm_advert *advert)
+{
+	list_del(&advert->node);
+	hcomm_xfers_release(&advert->lingering);
+	if (advert->window)
+		hcomm_window_put(advert->window);
+	kfree(advert);
+}
+
+/* Takes over the reference to @window. */
+static void hcomm_advert_add(struct hcomm_link *link,
+			     struct hcomm_window *window)
+{
+	u32 rank = window->member->rank;
+	struct hcomm_advert *advert;
+
+	lockdep_assert_held(&link->session->links_lock);
+	/* One that goes down finds its adverts after its state has changed. */
+	if (READ_ONCE(window->state) != HCOMM_WINDOW_LIVE ||
+	    hcomm_advert_find(link, rank, window->id)) {
+		hcomm_window_put(window);
+		return;
+	}
+	advert = kzalloc(sizeof(*advert), GFP_KERNEL_ACCOUNT);
+	if (!advert) {
+		hcomm_window_put(window);
+		hcomm_session_reset(link->session, -ENOMEM);
+		return;
+	}
+	advert->window = window;
+	advert->rank = rank;
+	advert->id = window->id;
+	advert->generation = window->generation;
+	advert->state = HCOMM_ADVERT_WANTED;
+	INIT_LIST_HEAD(&advert->lingering);
+	list_add_tail(&advert->node, &link->adverts);
+	queue_work(hcomm_progress_wq, &link->session->advert_work);
+}
+
+void hcomm_adverts_link(struct hcomm_link *link)
+{
+	struct hcomm_window *window;
+	struct hcomm_local *local;
+	unsigned long rank;
+	u32 id;
+
+	lockdep_assert_held(&link->session->links_lock);
+	xa_for_each(&link->locals, rank, local) {
+		if (local->leaving)
+			continue;
+		for (id = 0; (window = hcomm_window_next(local->member, &id));
+		     id++)
+			hcomm_advert_add(link, window);
+	}
+}
+
+void hcomm_session_window_up(struct hcomm_window *window)
+{
+	struct hcomm_member *member = window->member;
+	struct hcomm_link **links;
+	struct hcomm_local *local;
+	unsigned int count, i;
+
+	links = hcomm_links_of(member->group, &count);
+	for (i = 0; i < count; i++) {
+		mutex_lock(&links[i]->session->links_lock);
+		local = xa_load(&links[i]->locals, member->rank);
+		if (local && !local->leaving && links[i]->nr_remotes) {
+			hcomm_window_get(window);
+			hcomm_advert_add(links[i], window);
+		}
+		mutex_unlock(&links[i]->session->links_lock);
+		hcomm_link_put(links[i]);
+	}
+	kfree(links);
+}
+
+static void hcomm_advert_revoke(struct hcomm_link *link,
+				struct hcomm_advert *advert)
+{
+	struct hcomm_note *note;
+
+	advert->state = HCOMM_ADVERT_REVOKING;
+	advert->until = jiffies + msecs_to_jiffies(hcomm_dead_after_ms);
+	note = hcomm_note_alloc(HCOMM_WIRE_WIN_REVOKE, 0,
+				GFP_KERNEL | __GFP_NOFAIL);
+	note->msg.hdr.group = link->peer_handle;
+	note->msg.hdr.src = advert->rank;
+	note->msg.hdr.window = advert->id;
+	note->msg.hdr.generation = advert->generation;
+	hcomm_session_note(link->session, note);
+}
+
+void hcomm_session_window_down(struct hcomm_window *window)
+{
+	struct hcomm_member *member = window->member;
+	struct hcomm_advert *advert;
+	struct hcomm_link **links;
+	unsigned int count, i;
+
+	links = hcomm_links_of(member->group, &count);
+	for (i = 0; i < count; i++) {
+		mutex_lock(&links[i]->session->links_lock);
+		advert = hcomm_advert_find(links[i], member->rank, window->id);
+		if (advert && advert->state == HCOMM_ADVERT_WANTED)
+			hcomm_advert_drop(advert);
+		else if (advert && advert->state == HCOMM_ADVERT_SENT)
+			hcomm_advert_revoke(links[i], advert);
+		mutex_unlock(&links[i]->session->links_lock);
+		hcomm_link_put(links[i]);
+	}
+	kfree(links);
+	/* Adverts that are left hold the window. */
+	hcomm_window_quiesced(window);
+}
+
+void hcomm_advert_linger(struct hcomm_link *link, u32 rank,
+			 struct list_head *lingering)
+{
+	struct hcomm_advert *advert;
+
+	lockdep_assert_held(&link->session->links_lock);
+	if (list_empty(lingering))
+		return;
+	advert = hcomm_advert_find(link, rank, HCOMM_GETS_WINDOW);
+	if (!advert) {
+		advert = kzalloc(sizeof(*advert), GFP_KERNEL | __GFP_NOFAIL);
+		advert->rank = rank;
+		advert->id = HCOMM_GETS_WINDOW;
+		INIT_LIST_HEAD(&advert->lingering);
+		list_add_tail(&advert->node, &link->adverts);
+		hcomm_advert_revoke(link, advert);
+	}
+	list_splice_tail_init(lingering, &advert->lingering);
+}
+
+/* Queues the keys of a window in as many messages as they take. */
+static int hcomm_advert_send(struct hcomm_link *link,
+			     struct hcomm_advert *advert,
+			     const struct hcomm_table *table)
+{
+	struct hcomm_wire_keys keys = {
+		.length = table->geom.length,
+		.iova = hcomm_table_iova(table, 0),
+		.base_off = table->geom.base_off,
+		.mr_shift = table->geom.mr_shift,
+	};
+	u32 rkeys[HCOMM_WIRE_KEYS_MAX];
+	struct hcomm_note *note;
+	u32 i;
+
+	for (; keys.first < table->count; keys.first += keys.count) {
+		keys.count = min_t(u32, table->count - keys.first,
+				   HCOMM_WIRE_KEYS_MAX);
+		for (i = 0; i < keys.count; i++)
+			rkeys[i] = table->mrs[keys.first + i].mr->rkey;
+		note = hcomm_note_alloc(HCOMM_WIRE_WIN_ADVERT,
+					HCOMM_WIRE_PAYLOAD, GFP_KERNEL);
+		if (!note)
+			return -ENOMEM;
+		note->msg.hdr.group = link->peer_handle;
+		note->msg.hdr.src = advert->rank;
+		note->msg.hdr.window = advert->id;
+		note->msg.hdr.generation = advert->generation;
+		if (keys.first + keys.count == table->count)
+			note->msg.hdr.flags = HCOMM_WIRE_F_LAST;
+		note->msg.payload_len = hcomm_wire_keys_encode(&keys, rkeys,
+							       note->payload);
+		hcomm_session_note(link->session, note);
+	}
+	advert->state = HCOMM_ADVERT_SENT;
+	return 0;
+}
+
+/* An advert that waits for its keys, with a reference to link and window. */
+static struct hcomm_advert *hcomm_advert_next(struct hcomm_session *session,
+					      struct hcomm_link **plink)
+{
+	struct hcomm_advert *advert;
+	struct hcomm_link *link;
+
+	lockdep_assert_held(&session->links_lock);
+	list_for_each_entry(link, &session->links, session_node) {
+		list_for_each_entry(advert, &link->adverts, node) {
+			if (advert->state != HCOMM_ADVERT_WANTED)
+				continue;
+			hcomm_link_get(link);
+			hcomm_window_get(advert->window);
+			*plink = link;
+			return advert;
+		}
+	}
+	return NULL;
+}
+
+/* 1: made one, 0: none is left, or an error to try again later. */
+static int hcomm_advert_make(struct hcomm_session *session,
+			     struct hcomm_conn *conn)
+{
+	struct hcomm_advert *advert;
+	struct hcomm_window *window;
+	struct hcomm_table *table;
+	struct hcomm_link *link;
+	int ret = 1;
+
+	mutex_lock(&session->links_lock);
+	advert = hcomm_advert_next(session, &link);
+	if (advert)
+		window = advert->window;
+	mutex_unlock(&session->links_lock);
+	if (!advert)
+		return 0;
+
+	table = hcomm_table_build(window->mem, conn);
+	mutex_lock(&session->links_lock);
+	/* It may have been dropped meanwhile. */
+	advert = hcomm_advert_find(link, window->member->rank, window->id);
+	if (IS_ERR(table))
+		ret = PTR_ERR(table);
+	else if (advert && advert->state == HCOMM_ADVERT_WANTED &&
+		 hcomm_advert_send(link, advert, table))
+		ret = -ENOMEM;
+	mutex_unlock(&session->links_lock);
+	hcomm_window_put(window);
+	hcomm_link_put(link);
+	return ret;
+}
+
+/* The keys that were sent belong to a device we do not use any more. */
+static void hcomm_adverts_rekey(struct hcomm_session *session)
+{
+	struct hcomm_advert *advert;
+	struct hcomm_link *link;
+
+	mutex_lock(&session->links_lock);
+	list_for_each_entry(link, &session->links, session_node)
+		list_for_each_entry(advert, &link->adverts, node)
+			if (advert->state == HCOMM_ADVERT_SENT)
+				advert->state = HCOMM_ADVERT_WANTED;
+	mutex_unlock(&session->links_lock);
+}
+
+void hcomm_adverts_work(struct work_struct *work)
+{
+	struct hcomm_session *session = container_of(work, struct hcomm_session,
+						     advert_work);
+	struct hcomm_conn *conn;
+	bool first, rekey;
+	int ret;
+
+	spin_lock_bh(&session->lock);
+	first = session->first;
+	session->first = false;
+	rekey = session->rekey;
+	spin_unlock_bh(&session->lock);
+	if (first)
+		hcomm_link_prove_all(session);
+	conn = hcomm_conn_get(&session->path, HCOMM_QP_SMALL);
+	if (!conn)
+		return;
+	if (rekey) {
+		hcomm_adverts_rekey(session);
+		/* A pending GET's keys went with its request. */
+		if (hcomm_streams_getting(session))
+			hcomm_session_reset(session, -ECONNRESET);
+	}
+	do {
+		ret = hcomm_advert_make(session, conn);
+		cond_resched();
+	} while (ret > 0);
+	if (!ret && rekey) {
+		spin_lock_bh(&session->lock);
+		/* Not if it was lost and came back by yet another one. */
+		if (conn->epoch == session->path.epoch) {
+			session->rekey = false;
+			session->rekeyed = true;
+		}
+		spin_unlock_bh(&session->lock);
+		hcomm_session_push(session);
+	}
+	hcomm_conn_put(conn);
+}
+
+bool hcomm_adverts_overdue(struct hcomm_session *session, bool connected)
+{
+	struct hcomm_advert *advert;
+	struct hcomm_link *link;
+	bool overdue = false;
+	bool wanted = false;
+
+	mutex_lock(&session->links_lock);
+	list_for_each_entry(link, &session->links, session_node) {
+		list_for_each_entry(advert, &link->adverts, node) {
+			wanted |= advert->state == HCOMM_ADVERT_WANTED;
+			if (advert->state != HCOMM_ADVERT_REVOKING)
+				continue;
+			if (!connected)
+				advert->until = jiffies +
+					msecs_to_jiffies(hcomm_dead_after_ms);
+			else if (time_after(jiffies, advert->until))
+				overdue = true;
+		}
+	}
+	mutex_unlock(&session->links_lock);
+	if (wanted && connected)
+		queue_work(hcomm_progress_wq, &session->advert_work);
+	return overdue;
+}
+
+void hcomm_adverts_end(struct hcomm_link *link)
+{
+	struct hcomm_advert *advert, *next;
+
+	lockdep_assert_held(&link->session->links_lock);
+	list_for_each_entry_safe(advert, next, &link->adverts, node)
+		hcomm_advert_drop(advert);
+}
+
+void hcomm_adverts_remote_gone(struct hcomm_link *link)
+{
+	/* Each rank has said that it writes nothing any more. */
+	if (!link->nr_remotes)
+		hcomm_adverts_end(link);
+}
+
+void hcomm_revoked_received(struct hcomm_session *session,
+			    const struct hcomm_wire_msg *m)
+{
+	struct hcomm_advert *advert = NULL;
+	struct hcomm_link *link;
+
+	mutex_lock(&session->links_lock);
+	link = hcomm_link_find(session, m->h.group);
+	if (link)
+		advert = hcomm_advert_find(link, m->h.dst, m->h.window);
+	if (advert && advert->state == HCOMM_ADVERT_REVOKING &&
+	    advert->generation == m->h.generation)
+		hcomm_advert_drop(advert);
+	mutex_unlock(&session->links_lock);
+}
+
+/* ----------------------------------------------------------- theirs */
+
+static void hcomm_rwin_free(struct rcu_head *rcu)
+{
+	struct hcomm_rwin *rwin = container_of(rcu, struct hcomm_rwin, rcu);
+
+	kvfree(rwin->keys);
+	kfree(rwin);
+}
+
+static void hcomm_rwin_release(struct kref *ref)
+{
+	struct hcomm_rwin *rwin = container_of(ref, struct hcomm_rwin, ref);
+
+	kfree(rwin->answer);
+	hcomm_link_put(rwin->link);
+	call_rcu(&rwin->rcu, hcomm_rwin_free);
+}
+
+void hcomm_rwin_get(struct hcomm_rwin *rwin)
+{
+	kref_get(&rwin->ref);
+}
+
+void hcomm_rwin_put(struct hcomm_rwin *rwin)
+{
+	kref_put(&rwin->ref, hcomm_rwin_release);
+}
+
+struct hcomm_rwin *hcomm_rwin_find(struct hcomm_remote *remote, u32 id)
+{
+	struct hcomm_rwin *rwin;
+
+	rcu_read_lock();
+	rwin = xa_load(&remote->windows, id);
+	if (xa_is_value(rwin))
+		rwin = ERR_PTR(-ESTALE);
+	else if (rwin && !kref_get_unless_zero(&rwin->ref))
+		rwin = NULL;
+	rcu_read_unlock();
+	return rwin;
+}
+
+bool hcomm_rwin_post(struct hcomm_rwin *rwin)
+{
+	return !READ_ONCE(rwin->revoked) && atomic_inc_not_zero(&rwin->posted);
+}
+
+void hcomm_rwin_posted(struct hcomm_rwin *rwin)
+{
+	struct hcomm_note *answer;
+
+	if (!atomic_dec_and_test(&rwin->posted))
+		return;
+	answer = rwin->answer;
+	rwin->answer = NULL;
+	if (answer)
+		hcomm_session_note(rwin->link->session, answer);
+}
+
+/* The table's reference and its share of `posted` go. */
+static void hcomm_rwin_retire(struct hcomm_rwin *rwin,
+			      struct hcomm_note *answer)
+{
+	rwin->answer = answer;
+	WRITE_ONCE(rwin->revoked, true);
+	hcomm_rwin_posted(rwin);
+	hcomm_rwin_put(rwin);
+}
+
+void hcomm_rwins_drop(struct hcomm_remote *remote)
+{
+	struct hcomm_rwin *rwin;
+	unsigned long id;
+
+	xa_for_each(&remote->windows, id, rwin) {
+		xa_erase(&remote->windows, id);
+		if (!xa_is_value(rwin))
+			hcomm_rwin_retire(rwin, NULL);
+	}
+	if (remote->arriving)
+		hcomm_rwin_retire(remote->arriving, NULL);
+	remote->arriving = NULL;
+}
+
+static struct hcomm_rwin *hcomm_rwin_create(struct hcomm_link *link,
+					    const struct hcomm_wire_msg *m,
+					    const struct hcomm_wire_keys *keys)
+{
+	struct hcomm_rwin *rwin;
+	u64 count;
+
+	rwin = kzalloc(sizeof(*rwin), GFP_KERNEL_ACCOUNT);
+	if (!rwin)
+		return NULL;
+	rwin->geom.length = keys->length;
+	rwin->geom.base_off = keys->base_off;
+	rwin->geom.mr_shift = keys->mr_shift;
+	count = hcomm_geom_mr(&rwin->geom, keys->length - 1) + 1;
+	if (count <= HCOMM_RWIN_KEYS_MAX)
+		rwin->keys = kvcalloc(count, sizeof(*rwin->keys),
+				      GFP_KERNEL_ACCOUNT);
+	if (!rwin->keys) {
+		kfree(rwin);
+		return NULL;
+	}
+	kref_init(&rwin->ref);
+	atomic_set(&rwin->posted, 1);
+	hcomm_link_get(link);
+	rwin->link = link;
+	rwin->id = m->h.window;
+	rwin->generation = m->h.generation;
+	rwin->iova = keys->iova;
+	rwin->nr_keys = count;
+	return rwin;
+}
+
+/* All keys are there: streams may use the window. */
+static int hcomm_rwin_publish(struct hcomm_link *link,
+			      struct hcomm_remote *remote)
+{
+	struct hcomm_rwin *rwin = remote->arriving;
+	struct hcomm_rwin *old;
+
+	old = xa_store(&remote->windows, rwin->id, rwin, GFP_KERNEL_ACCOUNT);
+	if (xa_is_err(old))
+		return xa_err(old);
+	remote->arriving = NULL;
+	/* New keys of the same window: nothing is posted with the old ones. */
+	if (old)
+		hcomm_rwin_retire(old, NULL);
+	hcomm_link_kick_remote(link, remote->rank);
+	return 0;
+}
+
+int hcomm_advert_received(struct hcomm_session *session,
+			  const struct hcomm_wire_msg *m)
+{
+	struct hcomm_remote *remote = NULL;
+	struct hcomm_wire_keys keys;
+	struct hcomm_link *link;
+	struct hcomm_rwin *rwin;
+	u32 i;
+	int ret;
+
+	ret = hcomm_wire_keys_decode(m, &keys);
+	if (ret || m->h.window == HCOMM_GETS_WINDOW)
+		return -EPROTO;
+	mutex_lock(&session->links_lock);
+	link = hcomm_link_find(session, m->h.group);
+	if (link)
+		remote = hcomm_remote_find(link, m->h.src);
+	if (!remote || xa_is_value(xa_load(&remote->windows, m->h.window)))
+		goto out;
+	if (!keys.first) {
+		if (remote->arriving)
+			hcomm_rwin_retire(remote->arriving, NULL);
+		remote->arriving = hcomm_rwin_create(link, m, &keys);
+		ret = remote->arriving ? 0 : -ENOMEM;
+		if (ret)
+			goto out;
+	}
+	rwin = remote->arriving;
+	ret = -EPROTO;
+	if (!rwin || rwin->id != m->h.window ||
+	    rwin->generation != m->h.generation ||
+	    rwin->keys_got != keys.first ||
+	    keys.count > rwin->nr_keys - keys.first ||
+	    keys.mr_shift < HCOMM_MR_SHIFT_LEAST)
+		goto out;
+	for (i = 0; i < keys.count; i++)
+		rwin->keys[keys.first + i] = hcomm_wire_key(m, i);
+	rwin->keys_got += keys.count;
+	ret = 0;
+	if (rwin->keys_got == rwin->nr_keys)
+		ret = hcomm_rwin_publish(link, remote);
+out:
+	mutex_unlock(&session->links_lock);
+	return ret;
+}
+
+static struct hcomm_note *hcomm_revoked_note(struct hcomm_link *link,
+					     const struct hcomm_wire_msg *m)
+{
+	struct hcomm_note *note;
+
+	note = hcomm_note_alloc(HCOMM_WIRE_WIN_REVOKED, 0,
+				GFP_KERNEL | __GFP_NOFAIL);
+	note->msg.hdr.group = link->peer_handle;
+	note->msg.hdr.dst = m->h.src;
+	note->msg.hdr.window = m->h.window;
+	note->msg.hdr.generation = m->h.generation;
+	return note;
+}
+
+int hcomm_revoke_received(struct hcomm_session *session,
+			  const struct hcomm_wire_msg *m)
+{
+	struct hcomm_remote *remote;
+	struct hcomm_link *link;
+	struct hcomm_rwin *old;
+	int ret = 0;
+
+	mutex_lock(&session->links_lock);
+	link = hcomm_link_find(session, m->h.group);
+	/* No such link or rank: all our members there have said goodbye. */
+	if (!link || !link->peer_handle)
+		goto out;
+	remote = hcomm_remote_find(link, m->h.src);
+	if (!remote) {
+		hcomm_session_note(session, hcomm_revoked_note(link, m));
+		goto out;
+	}
+	if (m->h.window == HCOMM_GETS_WINDOW) {
+		hcomm_link_kill(link, false, remote->rank, -ESHUTDOWN, true);
+		kfree(remote->gets_answer);
+		remote->gets_answer = hcomm_revoked_note(link, m);
+		hcomm_link_settle(link);
+		goto out;
+	}
+	old = xa_store(&remote->windows, m->h.window, xa_mk_value(1),
+		       GFP_KERNEL_ACCOUNT);
+	if (xa_is_err(old)) {
+		ret = xa_err(old);
+	} else if (!old || xa_is_value(old)) {
+		hcomm_session_note(session, hcomm_revoked_note(link, m));
+	} else {
+		hcomm_rwin_retire(old, hcomm_revoked_note(link, m));
+		hcomm_link_kick_remote(link, remote->rank);
+	}
+out:
+	mutex_unlock(&session->links_lock);
+	return ret;
+}
