@@ -182,6 +182,7 @@ static void hcomm_copy_run(struct hcomm_op *op, bool may_sleep)
 		ret = hcomm_copy_signal(op);
 
 	hcomm_member_put(op->target);
+	hcomm_op_drop_object(op);
 	hcomm_op_complete(op, ret, 0);
 	hcomm_op_put(op);
 }

@@ -187,8 +187,9 @@ static struct hcomm_mem *hcomm_mem_alloc(struct hcomm_proc *proc,
 	mem = kzalloc(sizeof(*mem), GFP_KERNEL_ACCOUNT);
 	if (!mem)
 		return NULL;
+	/* As large as the caller may ask: a refusal is no reason to warn. */
 	mem->pages = kvmalloc_array(nr_pages, sizeof(*mem->pages),
-				    GFP_KERNEL_ACCOUNT);
+				    GFP_KERNEL_ACCOUNT | __GFP_NOWARN);
 	if (!mem->pages) {
 		kfree(mem);
 		return NULL;
@@ -295,15 +296,29 @@ int hcomm_mem_destroy(struct hcomm_proc *proc, u32 handle)
 	return 0;
 }
 
+/* Any object, with the reference of its handle: MEM_DESTROY may run as well. */
+static struct hcomm_mem *hcomm_mem_take_any(struct hcomm_proc *proc)
+{
+	unsigned long handle = 0;
+	struct hcomm_mem *mem;
+
+	xa_lock(&proc->objects);
+	mem = xa_find(&proc->objects, &handle, ULONG_MAX, XA_PRESENT);
+	if (mem)
+		__xa_erase(&proc->objects, handle);
+	xa_unlock(&proc->objects);
+	return mem;
+}
+
 void hcomm_mem_destroy_all(struct hcomm_proc *proc)
 {
 	struct hcomm_mem *mem;
-	unsigned long handle;
 
-	xa_for_each(&proc->objects, handle, mem) {
-		xa_erase(&proc->objects, handle);
+	while ((mem = hcomm_mem_take_any(proc))) {
 		hcomm_charge_orphaned(proc, mem->nr_pages);
+		spin_lock_bh(&mem->lock);
 		mem->orphaned = true;
+		spin_unlock_bh(&mem->lock);
 		hcomm_mem_put(mem);
 	}
 }

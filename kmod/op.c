@@ -98,12 +98,18 @@ void hcomm_op_get(struct hcomm_op *op)
 	kref_get(&op->ref);
 }
 
+void hcomm_op_drop_object(struct hcomm_op *op)
+{
+	if (op->mem)
+		hcomm_mem_unuse(op->mem);
+	op->mem = NULL;
+}
+
 static void hcomm_op_release(struct kref *ref)
 {
 	struct hcomm_op *op = container_of(ref, struct hcomm_op, ref);
 
-	if (op->mem)
-		hcomm_mem_unuse(op->mem);
+	hcomm_op_drop_object(op);
 	hcomm_member_put(op->member);
 	kmem_cache_free(hcomm_op_cache, op);
 }
@@ -276,6 +282,7 @@ void hcomm_op_complete(struct hcomm_op *op, int result, u64 flow_seq)
 		.rank = op->sqe.rank,
 		.flow_seq = flow_seq,
 	};
+	bool silent = !result && op->sqe.flags & HCOMM_OPF_SILENT;
 
 	spin_lock_bh(&member->lock);
 	if (op->done) {
@@ -289,14 +296,21 @@ void hcomm_op_complete(struct hcomm_op *op, int result, u64 flow_seq)
 		member->ops_failed++;
 	else if (op->sqe.opcode == HCOMM_OP_PUT)
 		member->bytes_put += op->sqe.length;
-	hcomm_ring_complete(member, &cqe,
-			    !result && op->sqe.flags & HCOMM_OPF_SILENT);
+	hcomm_ring_complete(member, &cqe, silent);
 	spin_unlock_bh(&member->lock);
 
 	trace_hcomm_op_complete(member->group->id, member->rank, &op->sqe,
 				result, flow_seq);
-	hcomm_proc_notify(member->proc, false);
+	if (!silent)
+		hcomm_proc_notify(member->proc, false);
 	hcomm_op_put(op);
+}
+
+/* Ends an op whose data has not begun to move. */
+static void hcomm_op_finish(struct hcomm_op *op, int result)
+{
+	hcomm_op_drop_object(op);
+	hcomm_op_complete(op, result, 0);
 }
 
 /* Ends an op that has @owner with the fault of its member. */
@@ -305,12 +319,12 @@ static void hcomm_op_withdraw(struct hcomm_op *op, enum hcomm_op_owner owner,
 {
 	if (owner == HCOMM_OP_COPIER) {
 		/* A copy that runs sees the fault and ends by itself. */
-		if (!hcomm_copy_retract(op))
-			return;
-	} else {
-		/* Posted or not: the group is over, the owner keeps the pages. */
-		hcomm_session_cancel(op);
+		if (hcomm_copy_retract(op))
+			hcomm_op_finish(op, result);
+		return;
 	}
+	/* Posted or not: the group is over, the owner keeps the pages. */
+	hcomm_session_cancel(op);
 	hcomm_op_complete(op, result, 0);
 }
 
@@ -332,7 +346,7 @@ static enum hcomm_op_owner hcomm_op_hand_over(struct hcomm_op *op)
 		return HCOMM_OP_COPIER;
 	}
 	if (hcomm_group_rank_gone(member->group, op->sqe.rank)) {
-		hcomm_op_complete(op, -ESHUTDOWN, 0);
+		hcomm_op_finish(op, -ESHUTDOWN);
 		return HCOMM_OP_TRANSIT;
 	}
 	hcomm_session_submit(op);
@@ -362,7 +376,7 @@ void hcomm_op_dispatch(struct hcomm_op *op)
 		goto out;
 	if (result || op->sqe.opcode == HCOMM_OP_NOP ||
 	    op->sqe.opcode == HCOMM_OP_WAIT) {
-		hcomm_op_complete(op, result, 0);
+		hcomm_op_finish(op, result);
 		goto out;
 	}
 
@@ -421,7 +435,7 @@ void hcomm_ops_cancel(struct hcomm_member *member, int result)
 		spin_unlock_bh(&member->lock);
 
 		if (waited) {
-			hcomm_op_complete(op, result, 0);
+			hcomm_op_finish(op, result);
 			hcomm_op_put(op);
 		} else if (owner == HCOMM_OP_COPIER ||
 			   owner == HCOMM_OP_SESSION) {
@@ -466,7 +480,7 @@ static bool hcomm_op_expire(struct hcomm_op *op, enum hcomm_op_owner owner)
 	default:
 		return false;
 	}
-	hcomm_op_complete(op, -ETIMEDOUT, 0);
+	hcomm_op_finish(op, -ETIMEDOUT);
 	return true;
 }
 
@@ -507,7 +521,7 @@ void hcomm_ops_expire(struct work_struct *work)
 		spin_unlock_bh(&member->lock);
 
 		if (waited) {
-			hcomm_op_complete(op, -ETIMEDOUT, 0);
+			hcomm_op_finish(op, -ETIMEDOUT);
 			hcomm_op_put(op);
 			ended = true;
 		} else {

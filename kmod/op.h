@@ -80,6 +80,12 @@ void hcomm_op_dispatch(struct hcomm_op *op);
  * a reference to call at all. No lock held, any context.
  */
 void hcomm_op_complete(struct hcomm_op *op, int result, u64 flow_seq);
+/*
+ * Nothing reads or writes the op's object any more. Who says so before it
+ * completes the op lets the process destroy the object as soon as it sees the
+ * completion; else the object is busy until the last reference. By the owner.
+ */
+void hcomm_op_drop_object(struct hcomm_op *op);
 void hcomm_op_get(struct hcomm_op *op);
 void hcomm_op_put(struct hcomm_op *op);		/* any context */
 

@@ -12,6 +12,9 @@
 #define KIB		1024UL
 #define MIB		(1024UL * 1024)
 
+/* For many bytes on a slow machine. */
+#define TEST_SLOW(fixture, name)	TEST_F_TIMEOUT(fixture, name, 300)
+
 static inline void *memory_map(size_t bytes)
 {
 	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,

@@ -232,7 +232,7 @@ TEST_F(objects, huge_pages_may_be_pinned)
 	EXPECT_EQ(mem_create(self->fd, p, bytes, &object), 0);
 }
 
-TEST_F(objects, handles_are_many_and_bounded)
+TEST_SLOW(objects, handles_are_many_and_bounded)
 {
 	char *base = memory_map(self->page);
 	struct hcomm_query query = {};
@@ -391,7 +391,7 @@ static int pin_all_child(void *arg, int in, int out)
 	return 0;
 }
 
-TEST_F(objects, a_killed_process_leaves_no_charge_with_its_user)
+TEST_SLOW(objects, a_killed_process_leaves_no_charge_with_its_user)
 {
 	struct child child;
 	int i, fd;

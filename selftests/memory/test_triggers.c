@@ -75,7 +75,7 @@ static int drain(struct rank *r, uint32_t count)
 	return completions(r) ? -E2BIG : 0;
 }
 
-TEST_F(triggers, a_wait_ends_when_its_value_is_reached)
+TEST_SLOW(triggers, a_wait_ends_when_its_value_is_reached)
 {
 	struct hcomm_sqe sqe = {
 		.opcode = HCOMM_OP_WAIT,
@@ -104,7 +104,7 @@ TEST_F(triggers, a_wait_ends_when_its_value_is_reached)
 	EXPECT_EQ(run_op(&self->a, &sqe), 0);
 }
 
-TEST_F(triggers, a_nop_and_a_fence_wait_as_well)
+TEST_SLOW(triggers, a_nop_and_a_fence_wait_as_well)
 {
 	struct hcomm_sqe nop = {
 		.opcode = HCOMM_OP_NOP,
@@ -128,7 +128,7 @@ TEST_F(triggers, a_nop_and_a_fence_wait_as_well)
 	EXPECT_EQ(next_result(&self->a, 2), 0);
 }
 
-TEST_F(triggers, data_moves_when_the_signal_comes_not_before)
+TEST_SLOW(triggers, data_moves_when_the_signal_comes_not_before)
 {
 	const size_t length = 100 * KIB;
 	unsigned char *from = memory_map(length), *to = memory_map(length);
@@ -159,7 +159,7 @@ TEST_F(triggers, data_moves_when_the_signal_comes_not_before)
 	EXPECT_EQ(drain(&self->a, 1), 0);
 }
 
-TEST_F(triggers, thresholds_are_reached_in_any_order)
+TEST_SLOW(triggers, thresholds_are_reached_in_any_order)
 {
 	struct hcomm_sqe sqe;
 	uint32_t i, x = 12345;
@@ -182,7 +182,7 @@ TEST_F(triggers, thresholds_are_reached_in_any_order)
 	EXPECT_EQ(drain(&self->a, STORM), 0);
 }
 
-TEST_F(triggers, one_signal_starts_a_storm)
+TEST_SLOW(triggers, one_signal_starts_a_storm)
 {
 	struct hcomm_sqe sqe = when(0, 1, 1, 5);
 	uint32_t i;
@@ -198,7 +198,7 @@ TEST_F(triggers, one_signal_starts_a_storm)
 }
 
 /* Each op starts the next: nested, the stack would not last. */
-TEST_F(triggers, a_chain_within_a_rank_does_not_nest)
+TEST_SLOW(triggers, a_chain_within_a_rank_does_not_nest)
 {
 	struct hcomm_sqe sqe;
 	uint32_t i;
@@ -214,7 +214,7 @@ TEST_F(triggers, a_chain_within_a_rank_does_not_nest)
 	EXPECT_EQ(sem_value(&self->a, 0), STORM + 1);
 }
 
-TEST_F(triggers, a_chain_around_many_ranks_does_not_nest)
+TEST_SLOW(triggers, a_chain_around_many_ranks_does_not_nest)
 {
 	const uint32_t laps = STORM / RING;
 	struct rank ranks[RING], *r;
@@ -242,7 +242,7 @@ TEST_F(triggers, a_chain_around_many_ranks_does_not_nest)
 	}
 }
 
-TEST_F(triggers, abort_ends_what_is_parked_each_once)
+TEST_SLOW(triggers, abort_ends_what_is_parked_each_once)
 {
 	struct hcomm_sqe sqe = when(0, 1, 1, 5);
 	struct hcomm_abort abort = {};
@@ -264,7 +264,7 @@ TEST_F(triggers, abort_ends_what_is_parked_each_once)
 
 /* ---------------------------------------------------------- deadlines */
 
-TEST_F(triggers, an_op_that_waits_too_long_ends_alone)
+TEST_SLOW(triggers, an_op_that_waits_too_long_ends_alone)
 {
 	struct hcomm_sqe sqe, nop = { .opcode = HCOMM_OP_NOP };
 	struct hcomm_join group;
@@ -301,7 +301,7 @@ TEST_F(triggers, an_op_that_waits_too_long_ends_alone)
 	close(r.fd);
 }
 
-TEST_F(triggers, deadlines_and_signals_race_and_each_op_ends_once)
+TEST_SLOW(triggers, deadlines_and_signals_race_and_each_op_ends_once)
 {
 	const int rounds = on_debug_kernel() ? 20 : 100;
 	struct hcomm_sqe sqe = when(0, 1, 0, 1);
