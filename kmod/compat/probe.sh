@@ -8,6 +8,7 @@
 # HCOMM_HAVE_GROUP_VARIANT. A group of which nothing compiles means that the
 # kernel has yet another way, or that it cannot be built against at all: the
 # compiler's words about it are shown, and there is no header.
+# shellcheck disable=SC2086
 
 set -eu
 kdir=$1

@@ -20,7 +20,7 @@ SOURCE = pathlib.Path("/usr/src/linux-source-6.12.tar.xz")
 PACKAGE = "linux-source-6.12"
 FRAGMENT = LAB / "debug.config"
 STAMP = "hcomm-build-done"
-OPTION = re.compile(r"^(# )?CONFIG_\w+( is not set|=.*)$")
+OPTION = re.compile(r"^(# )?(CONFIG_\w+)( is not set|=.*)$")
 
 
 def options():
@@ -65,8 +65,10 @@ def unpack(path):
 def configure(path):
     """olddefconfig drops what it cannot satisfy without a word: look again."""
     make(path, "tinyconfig")
-    with open(path / ".config", "a") as config:
-        config.write("\n".join(options()) + "\n")
+    config = path / ".config"
+    ours = {symbol(line) for line in options()}
+    kept = [line for line in config.read_text().splitlines() if symbol(line) not in ours]
+    config.write_text("\n".join(kept + options()) + "\n")
     make(path, "olddefconfig")
     got = set((path / ".config").read_text().splitlines())
     lost = [line for line in options() if not satisfied(line, got)]
@@ -74,11 +76,17 @@ def configure(path):
         raise LabError("the kernel's configuration lost: " + ", ".join(lost))
 
 
+def symbol(line):
+    """CONFIG_X of "CONFIG_X=y" and of "# CONFIG_X is not set"."""
+    match = OPTION.match(line)
+    return match[2] if match else None
+
+
 def satisfied(line, got):
+    """A symbol that is not even offered is as good as one that is not set."""
     if line in got:
         return True
-    symbol = line.split()[1] if line.startswith("#") else None
-    return bool(symbol) and not any(have.startswith(symbol + "=") for have in got)
+    return line.startswith("#") and not any(symbol(have) == symbol(line) for have in got)
 
 
 def build():
