@@ -463,6 +463,16 @@ static void hcomm_op_fail_group(struct hcomm_op *op)
 	hcomm_session_group_fault(member->group, member->rank, &fault);
 }
 
+static bool hcomm_op_is_done(struct hcomm_op *op)
+{
+	bool done;
+
+	spin_lock_bh(&op->member->lock);
+	done = op->done;
+	spin_unlock_bh(&op->member->lock);
+	return done;
+}
+
 /* The deadline of @op has passed. False: it has to be looked at again. */
 static bool hcomm_op_expire(struct hcomm_op *op, enum hcomm_op_owner owner)
 {
@@ -470,18 +480,20 @@ static bool hcomm_op_expire(struct hcomm_op *op, enum hcomm_op_owner owner)
 	case HCOMM_OP_COPIER:
 		if (!hcomm_copy_retract(op))
 			return false;
-		break;
+		hcomm_op_finish(op, -ETIMEDOUT);
+		return true;
 	case HCOMM_OP_SESSION:
-		if (!hcomm_session_cancel(op)) {
-			hcomm_op_fail_group(op);
-			return false;
+		if (hcomm_session_cancel(op)) {
+			hcomm_op_complete(op, -ETIMEDOUT, 0);
+			return true;
 		}
-		break;
+		/* Unless it came to its end while we asked. */
+		if (!hcomm_op_is_done(op))
+			hcomm_op_fail_group(op);
+		return false;
 	default:
 		return false;
 	}
-	hcomm_op_finish(op, -ETIMEDOUT);
-	return true;
 }
 
 /* Watches the oldest op, if it is not due yet. */
