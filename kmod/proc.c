@@ -16,6 +16,7 @@
  * .mmap may take it.
  */
 #include <linux/cred.h>
+#include <linux/pid.h>
 #include <linux/sched.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
