@@ -207,10 +207,13 @@ static int hcomm_advert_send(struct hcomm_link *link,
 		.base_off = table->geom.base_off,
 		.mr_shift = table->geom.mr_shift,
 	};
-	u32 rkeys[HCOMM_WIRE_KEYS_MAX];
 	struct hcomm_note *note;
+	u32 *rkeys;
 	u32 i;
 
+	rkeys = kmalloc_array(HCOMM_WIRE_KEYS_MAX, sizeof(*rkeys), GFP_KERNEL);
+	if (!rkeys)
+		return -ENOMEM;
 	for (; keys.first < table->count; keys.first += keys.count) {
 		keys.count = min_t(u32, table->count - keys.first,
 				   HCOMM_WIRE_KEYS_MAX);
@@ -218,8 +221,10 @@ static int hcomm_advert_send(struct hcomm_link *link,
 			rkeys[i] = table->mrs[keys.first + i].mr->rkey;
 		note = hcomm_note_alloc(HCOMM_WIRE_WIN_ADVERT,
 					HCOMM_WIRE_PAYLOAD, GFP_KERNEL);
-		if (!note)
+		if (!note) {
+			kfree(rkeys);
 			return -ENOMEM;
+		}
 		note->msg.hdr.group = link->peer_handle;
 		note->msg.hdr.src = advert->rank;
 		note->msg.hdr.window = advert->id;
@@ -230,6 +235,7 @@ static int hcomm_advert_send(struct hcomm_link *link,
 							       note->payload);
 		hcomm_session_note(link->session, note);
 	}
+	kfree(rkeys);
 	advert->state = HCOMM_ADVERT_SENT;
 	return 0;
 }

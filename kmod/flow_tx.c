@@ -30,7 +30,10 @@
 #include "op.h"
 #include "session.h"
 
-#define HCOMM_SEGS_MAX		8	/* WRITEs of one part */
+/* A part of at most an MR's size crosses one boundary on either side. */
+#define HCOMM_SEGS_MAX		3
+static_assert(HCOMM_STRIPE_MAX <= BIT(HCOMM_MR_SHIFT_LEAST));
+
 #define HCOMM_PIECE_MAX		((u64)HCOMM_STRIPE_MAX * HCOMM_WIRE_PARTS)
 
 /* ------------------------------------------------------------ building */
