@@ -71,6 +71,8 @@ TEST(lying_heads_free_nothing)
 	EXPECT_FALSE(hcomm_ring_cq_consume(&cq, 0xfffffffd));
 	EXPECT_FALSE(hcomm_ring_cq_consume(&cq, 2));
 	EXPECT_EQ(hcomm_ring_cq_free(&cq), 1);
+	EXPECT_TRUE(hcomm_ring_cq_consume(&cq, 0xffffffff));
+	EXPECT_EQ(hcomm_ring_cq_free(&cq), 2);
 	EXPECT_TRUE(hcomm_ring_cq_consume(&cq, 0));
 	EXPECT_FALSE(hcomm_ring_cq_consume(&cq, 0xffffffff));
 	EXPECT_TRUE(hcomm_ring_cq_consume(&cq, 1));

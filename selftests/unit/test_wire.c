@@ -332,6 +332,9 @@ TEST(get_request_has_keys_for_all_of_a_large_destination)
 	EXPECT_EQ(decode(&h, 0, HCOMM_QP_SMALL, &m), -EPROTO);
 	k.count = 2;
 	EXPECT_EQ(decode(&h, keys_put(&k), HCOMM_QP_SMALL, &m), -EPROTO);
+	k.first = 1;
+	EXPECT_EQ(decode(&h, keys_put(&k), HCOMM_QP_SMALL, &m), -EPROTO);
+	k.first = 0;
 	k.count = 3;
 	k.length = 9999;
 	EXPECT_EQ(decode(&h, keys_put(&k), HCOMM_QP_SMALL, &m), -EPROTO);
