@@ -54,7 +54,7 @@ def find_module(args, kernel):
 
 def search_path():
     """Where a command of this project, or any other, is looked for."""
-    ours = [BUILD / "bin", BUILD / "tools", BUILD / "libhcomm", BUILD / "selftests", LAB]
+    ours = [BUILD / "tools", BUILD / "selftests", LAB]
     for folder in (BUILD / "tools", BUILD / "selftests"):
         if folder.is_dir():
             ours += sorted(p for p in folder.iterdir() if p.is_dir())
@@ -134,7 +134,7 @@ class Run:
 
     def environment(self, node):
         env = {k: v for k, v in os.environ.items() if k.startswith("HCOMM_")}
-        env["LD_LIBRARY_PATH"] = str(BUILD / "libhcomm")
+        env["LD_LIBRARY_PATH"] = str(BUILD / "lib")
         env["HCOMM_LAB_KERNEL"] = self.args.kernel
         if self.args.vms > 1:
             env |= {"HCOMM_NODE": node, "HCOMM_NODES": self.args.vms,
