@@ -453,6 +453,27 @@ static void receive_fence(unsigned int side, unsigned int path,
 	obey(side, &r);
 }
 
+/*
+ * There is no memory to handle a message: it counts as never arrived and the
+ * path is given up, whose end makes the peer repeat it.  What follows on the
+ * connection is handled still, but for the other streams of messages, which
+ * would have a gap.
+ */
+static bool dropped(unsigned int side, unsigned int path, u8 type)
+{
+	struct conn *c = sim.node[side].path[path].conn;
+
+	if (!hcomm_wire_is_flow(type) && c->side[side].deaf)
+		return true;
+	if (sim.calm || type == HCOMM_WIRE_CREDIT || !one_in(400))
+		return false;
+	trace("%u: no memory for %s", side, hcomm_wire_type_name(type));
+	if (!hcomm_wire_is_flow(type))
+		c->side[side].deaf = true;
+	node_lost(side, path);
+	return true;
+}
+
 static void receive(unsigned int side, unsigned int path, unsigned int qp,
 		    const struct pkt *p)
 {
@@ -468,6 +489,8 @@ static void receive(unsigned int side, unsigned int path, unsigned int qp,
 		"more credits than receives");
 	np->conn->side[side].posted[qp]++;
 	hcomm_credit_reposted(&np->credit[qp]);
+	if (dropped(side, path, m.h.type))
+		return;
 	if (hcomm_wire_is_flow(m.h.type))
 		receive_flow(side, &m.h);
 	else if (hcomm_wire_is_control(m.h.type))

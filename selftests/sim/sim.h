@@ -76,6 +76,7 @@ struct conn {
 	struct {
 		bool exists;	/* queue pairs exist */
 		bool err;	/* ...and are in error */
+		bool deaf;	/* a message was dropped here */
 		s32 posted[2];	/* receives */
 		struct list_head sq[2];	/* packets sent by this side */
 		struct list_head cq[2];	/* messages arrived at this side */

@@ -175,6 +175,7 @@ static void schedule_init(u64 seed)
 	sim.seed = seed;
 	sim.rng = seed * 0x2545f4914f6cdd1dull + 1;
 	sim.step = 0;
+	sim.calm = false;
 	sim.npaths = 1 + rnd(3);
 	if (one_in(16))
 		sim.npaths = SIM_PATHS;
@@ -204,6 +205,7 @@ static bool schedule_run(u64 seed)
 		chaos_step();
 	}
 	trace("calm");
+	sim.calm = true;
 	for (i = 0; calm_pass(); i++)
 		require(i < 20000, "no end in sight");
 	app_finished();
