@@ -222,7 +222,10 @@ out:
 	return ret;
 }
 
-/* Tells the object's other windows that the memory can still change. */
+/*
+ * Tells the object's other windows that the memory can still change. Those of
+ * a member that has failed or ended are on their way out themselves.
+ */
 static void hcomm_window_tell_siblings(struct hcomm_window *window)
 {
 	struct hcomm_mem *mem = window->mem;
@@ -231,6 +234,7 @@ static void hcomm_window_tell_siblings(struct hcomm_window *window)
 	spin_lock_bh(&mem->lock);
 	list_for_each_entry(sibling, &mem->windows, mem_node) {
 		if (sibling->state != HCOMM_WINDOW_LIVE ||
+		    READ_ONCE(sibling->member->state) != HCOMM_STATE_ACTIVE ||
 		    !kref_get_unless_zero(&sibling->ref))
 			continue;
 		spin_unlock_bh(&mem->lock);
@@ -255,6 +259,7 @@ static void hcomm_window_revoke(struct hcomm_window *window)
 {
 	struct hcomm_member *member = window->member;
 	struct hcomm_mem *mem = window->mem;
+	bool first;
 
 	lockdep_assert_held(&member->windows_lock);
 
@@ -263,12 +268,14 @@ static void hcomm_window_revoke(struct hcomm_window *window)
 		 GFP_KERNEL_ACCOUNT);
 	spin_lock_bh(&mem->lock);
 	window->state = HCOMM_WINDOW_REVOKING;
-	mem->revoking++;
+	first = !mem->revoking++;
 	spin_unlock_bh(&mem->lock);
 
 	trace_hcomm_revoke(member->group->id, member->rank, window->id,
 			   window->generation, false);
-	hcomm_window_tell_siblings(window);
+	/* None was added while others were revoking: they know. */
+	if (first)
+		hcomm_window_tell_siblings(window);
 	/* The window may be gone when this returns. */
 	hcomm_session_window_down(window);
 }

@@ -109,7 +109,7 @@ TEST_F(windows, what_is_not_defined_is_refused)
 	EXPECT_EQ(win_attach(&self->b, self->target, 10), 0);
 }
 
-TEST_F(windows, a_member_holds_many_but_not_any_number)
+TEST_SLOW(windows, a_member_holds_many_but_not_any_number)
 {
 	struct hcomm_query query = {};
 	uint32_t i;
