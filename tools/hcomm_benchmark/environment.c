@@ -46,15 +46,37 @@ static void ask_library(struct bench_environment *env)
 }
 
 #if defined(__x86_64__)
+#define TCG	"TCG"
+
+static const char *hypervisor_of(const char *signature)
+{
+	static const char *const names[][2] = {
+		{ "TCGTCGTCGTCG", TCG },
+		{ "KVMKVMKVM", "KVM" },
+		{ "Microsoft Hv", "Hyper-V" },
+		{ "VMwareVMware", "VMware" },
+		{ "XenVMMXenVMM", "Xen" },
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(signature, names[i][0]))
+			return names[i][1];
+	return signature;
+}
+
 static void ask_processor(struct bench_environment *env)
 {
-	unsigned int a, b, c, d, words[3];
+	unsigned int a, b, c, d;
+	char signature[13] = "";
 
 	if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & 1U << 31))
 		return;
-	__cpuid(0x40000000, a, words[0], words[1], words[2]);
-	memcpy(env->hypervisor, words, sizeof(words));
-	env->emulated = !strcmp(env->hypervisor, "TCGTCGTCGTCG");
+	__cpuid(0x40000000, a, b, c, d);
+	memcpy(signature, &b, 4);
+	memcpy(signature + 4, &c, 4);
+	memcpy(signature + 8, &d, 4);
+	strcpy(env->hypervisor, hypervisor_of(signature));
+	env->emulated = !strcmp(env->hypervisor, TCG);
 }
 #else
 /* QEMU as the vendor may be KVM as well: be careful rather than proud. */
