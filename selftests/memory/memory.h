@@ -196,18 +196,4 @@ static inline long not_all(const unsigned char *p, size_t n, unsigned char c)
 	return -1;
 }
 
-static inline bool suite_full(void)
-{
-	const char *suite = getenv("HCOMM_SUITE");
-
-	return suite && !strcmp(suite, "full");
-}
-
-static inline bool on_debug_kernel(void)
-{
-	const char *place = getenv("HCOMM_TEST_PLACE");
-
-	return place && !strcmp(place, "debug");
-}
-
 #endif /* HCOMM_TEST_MEMORY_H */
