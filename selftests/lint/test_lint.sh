@@ -50,7 +50,8 @@ check_licences()
 	while read -r file; do
 		licence=$(licence_of "$file")
 		[ -z "$licence" ] ||
-			head -n 3 "$file" | grep -qE "SPDX-License-Identifier: $licence( \*/| -->)?$" ||
+			head -n 3 "$file" |
+				grep -qE "SPDX-License-Identifier: $licence( \*/| -->)?$" ||
 			echo "$file: no \"SPDX-License-Identifier: $licence\" at its head"
 	done <"$work/files" >"$work/found"
 	result "every file names its licence"
@@ -60,8 +61,9 @@ check_licences()
 # kernel's tree there is no MAINTAINERS, and SPDX is checked above.
 checkpatch()
 {
-	xargs -r perl build/checkpatch/checkpatch.pl --no-tree --strict --terse --show-types \
-		--no-summary --max-line-length=100 --ignore FILE_PATH_CHANGES,SPDX_LICENSE_TAG,$1 -f 2>&1
+	xargs -r perl build/checkpatch/checkpatch.pl --no-tree --strict --terse \
+		--show-types --no-summary --max-line-length=100 \
+		--ignore "FILE_PATH_CHANGES,SPDX_LICENSE_TAG,$1" -f 2>&1
 }
 
 # The form of TRACE_EVENT() is not checkpatch's; BIT() is not user space's; a
@@ -108,7 +110,8 @@ check_shell()
 check_python()
 {
 	while read -r file; do
-		head -n 1 "$file" | grep -qa '^#!.*python3' || [ "${file%.py}" != "$file" ] || continue
+		head -n 1 "$file" | grep -qa '^#!.*python3' ||
+			[ "${file%.py}" != "$file" ] || continue
 		python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read(), sys.argv[1])' \
 			"$file" 2>&1 | tail -n 1
 	done <"$work/files" >"$work/found"
@@ -136,7 +139,8 @@ check_text()
 		xargs grep -nE '\b(TO''DO|FIX''ME)\b' >"$work/found"
 	result "nothing is left to do"
 
-	xargs grep -nE '(^|[^[:alnum:]_.})])/(ho''me|ro''ot|wo''rk)/[a-z.]' <"$work/text" >"$work/found"
+	xargs grep -nE '(^|[^[:alnum:]_.})])/(ho''me|ro''ot|wo''rk)/[a-z.]' \
+		<"$work/text" >"$work/found"
 	result "no path of somebody's machine"
 }
 

@@ -46,6 +46,7 @@ def add_run(commands):
     add("--module", metavar="PATH", help="hcomm.ko to load instead of build/kmod-RELEASE/hcomm.ko")
     add("--module-args", default="", metavar="ARGS", help="more module parameters")
     add("--no-module", action="store_true", help="load no hcomm.ko")
+    add("--no-leak-scan", action="store_true", help="do not look for leaks at the end")
     add("--append", default="", metavar="WORDS", help="more for the kernel's command line")
     add("--allow", type=re.compile, action="append", default=[], metavar="REGEX",
         help="kernel log lines that are expected and do not fail the run")

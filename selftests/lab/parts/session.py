@@ -119,7 +119,7 @@ class Run:
             "LAB_DELAY": args.delay, "LAB_MTU": args.mtu, "LAB_TIMEOUT": args.timeout,
             "LAB_MODULE": self.module or "", "LAB_MODULE_ARGS": args.module_args,
             "LAB_CWD": os.getcwd(), "LAB_PATH": search_path(),
-            "LAB_DEBUG": int(self.kernel.debug)}
+            "LAB_DEBUG": int(self.kernel.debug), "LAB_SCAN": int(not args.no_leak_scan)}
         (folder / "config").write_text(quoted(settings))
         (folder / "command").write_text(exported(self.environment(node)) +
                                         f"exec {shlex.join(args.command)}\n")
