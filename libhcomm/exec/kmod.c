@@ -306,17 +306,18 @@ static hcommResult_t kmod_open(struct hcommComm *comm, struct hcomm_boot *boot)
 
 /* -------------------------------------------------------------- closing */
 
-/* The kernel may still be telling peers about the window: a short while. */
+/*
+ * The kernel may still be telling peers about the window: a short while. What
+ * is left then goes with the process's last use of the device.
+ */
 static void drop_heap_object(struct kmod_wire *wire)
 {
 	struct timespec ts = { .tv_nsec = (long)MSEC };
-	int tries;
+	uint64_t end = hcomm_now() + 100 * MSEC;
 
-	for (tries = 0; tries < 100; tries++) {
-		if (hcomm_device_unpin(wire->dev, wire->heap_object) != -EBUSY)
-			break;
+	while (hcomm_device_unpin(wire->dev, wire->heap_object) == -EBUSY &&
+	       hcomm_now() < end)
 		nanosleep(&ts, NULL);
-	}
 }
 
 static void kmod_close(struct hcommComm *comm)

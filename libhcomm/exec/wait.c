@@ -25,6 +25,8 @@
 #define SEC		1000000000ULL
 #define NOTICE_TIME	(30 * SEC)
 #define MISMATCH_TIME	(10 * MSEC)
+#define GRACE_TIME	(500 * MSEC)
+#define LONGEST_GAP	(128 * MSEC)
 #define SPINS		64	/* between two looks at the clock */
 
 static void relax(void)
@@ -93,6 +95,7 @@ struct watch {
 	uint64_t next_check;
 	uint64_t check_gap;
 	uint64_t next_notice;
+	uint64_t departed;	/* when a rank was seen to have left, or 0 */
 	bool compared;
 };
 
@@ -108,6 +111,30 @@ static int late_rank(struct hcommComm *comm, const struct hcomm_cond *conds,
 	return -1;
 }
 
+/*
+ * Whom @rank waits for in the end, as far as the ranks of this instance tell:
+ * a rank that is late only because of another one is not the culprit.
+ */
+static int end_of_chain(struct hcommComm *comm, int rank)
+{
+	struct hcomm_rank_state *peer;
+	uint32_t next;
+	int steps;
+
+	for (steps = 0; rank >= 0 && steps < comm->n; steps++) {
+		peer = hcomm_rank(comm, rank);
+		if (rank == comm->rank || !peer->local)
+			break;
+		next = __atomic_load_n(&peer->ctrl->waits_for,
+				       __ATOMIC_RELAXED);
+		if (!next || next > (uint32_t)comm->n ||
+		    (int)next - 1 == comm->rank)
+			break;
+		rank = (int)next - 1;
+	}
+	return rank;
+}
+
 static void describe_late(char *text, size_t room, struct hcommComm *comm,
 			  int rank)
 {
@@ -120,8 +147,13 @@ static void describe_late(char *text, size_t room, struct hcommComm *comm,
 		snprintf(text, room, "a peer");
 }
 
-static hcommResult_t check_departed(struct hcommComm *comm,
-				    const struct hcomm_cond *conds, int nr)
+/*
+ * A rank that has left cannot help any more. Why it left may be on its way as
+ * the failure of the group, which says more: that is waited for a moment.
+ */
+static hcommResult_t check_departed(struct hcommComm *comm, struct watch *watch,
+				    const struct hcomm_cond *conds, int nr,
+				    uint64_t now)
 {
 	int i;
 
@@ -131,8 +163,11 @@ static hcommResult_t check_departed(struct hcommComm *comm,
 		if (rank < 0 || rank == comm->rank ||
 		    !hcomm_rank(comm, rank)->left)
 			continue;
+		if (!watch->departed)
+			watch->departed = now;
 		/* What it did before it left counts. */
-		if (any_met(comm, conds, nr))
+		if (now - watch->departed < GRACE_TIME ||
+		    any_met(comm, conds, nr))
 			return HCOMM_SUCCESS;
 		return hcomm_comm_fail(comm, HCOMM_REMOTE_ERROR, rank, false,
 			"rank %d has left the group and this call still needs "
@@ -149,7 +184,7 @@ static hcommResult_t check_clock(struct hcommComm *comm, struct watch *watch,
 	char late[64];
 
 	if (now - watch->start >= comm->settings.timeout_ns) {
-		int rank = late_rank(comm, conds, nr);
+		int rank = end_of_chain(comm, late_rank(comm, conds, nr));
 
 		describe_late(late, sizeof(late), comm, rank);
 		return hcomm_comm_fail(comm, HCOMM_TIMEOUT, rank, false,
@@ -160,7 +195,7 @@ static hcommResult_t check_clock(struct hcommComm *comm, struct watch *watch,
 	if (now >= watch->next_notice) {
 		watch->next_notice = now + (now - watch->start);
 		describe_late(late, sizeof(late), comm,
-			      late_rank(comm, conds, nr));
+			      end_of_chain(comm, late_rank(comm, conds, nr)));
 		hcomm_log(HCOMM_LOG_WARN,
 			  "rank %d has been waiting for %s for %.0f s in %s #%llu",
 			  comm->rank, late, (double)(now - watch->start) / 1e9,
@@ -178,7 +213,8 @@ static hcommResult_t look_around(struct hcommComm *comm, struct watch *watch,
 
 	if (now < watch->next_check)
 		return HCOMM_SUCCESS;
-	if (now - watch->start > 16 * MSEC && watch->check_gap < 64 * MSEC)
+	if (now - watch->start > MISMATCH_TIME + MSEC &&
+	    watch->check_gap < LONGEST_GAP)
 		watch->check_gap *= 2;
 	watch->next_check = now + watch->check_gap;
 
@@ -191,7 +227,7 @@ static hcommResult_t look_around(struct hcommComm *comm, struct watch *watch,
 		if (res)
 			return res;
 	}
-	res = check_departed(comm, conds, nr);
+	res = check_departed(comm, watch, conds, nr, now);
 	if (res)
 		return res;
 	return check_clock(comm, watch, conds, nr, now);
@@ -204,6 +240,9 @@ static hcommResult_t sleep_until(struct hcommComm *comm, struct watch *watch,
 	hcommResult_t res = HCOMM_SUCCESS;
 	uint64_t now;
 
+	__atomic_store_n(&comm->ctrl->waits_for,
+			 (uint32_t)(late_rank(comm, conds, nr) + 1),
+			 __ATOMIC_RELAXED);
 	for (;;) {
 		comm->transport->park_begin(comm);
 		__atomic_store_n(sleeping, 1, __ATOMIC_SEQ_CST);
@@ -224,6 +263,7 @@ static hcommResult_t sleep_until(struct hcommComm *comm, struct watch *watch,
 			break;
 	}
 	__atomic_store_n(sleeping, 0, __ATOMIC_SEQ_CST);
+	__atomic_store_n(&comm->ctrl->waits_for, 0, __ATOMIC_RELAXED);
 	return res;
 }
 

@@ -77,7 +77,8 @@ struct hcomm_ctrl {
 	uint32_t magic;
 	uint32_t rank;
 	uint32_t left;		/* 1: the rank has destroyed its group */
-	uint32_t pad0[13];
+	uint32_t waits_for;	/* 1 + the rank that it waits for now, or 0 */
+	uint32_t pad0[12];
 	/* Owner sets 1 before it sleeps; who wakes it sets 0. */
 	uint32_t sleeping __attribute__((aligned(HCOMM_LINE)));
 	/* The first local rank to fail claims it, then fills the line. */

@@ -255,7 +255,8 @@ static const size_t counts[] = {
 
 struct sweep {
 	size_t counts;		/* how many of them */
-	int places;
+	size_t step;
+	int places;		/* at each, of those that take turns */
 };
 
 static int sweep_roots(struct world *w, struct job *job)
@@ -283,7 +284,7 @@ static int all_shapes(int rank, int n, void *arg)
 
 	if (open_world(&w, rank, n))
 		return 1;
-	for (c = 0; c < sweep->counts; c++) {
+	for (c = 0; c < sweep->counts; c += sweep->step) {
 		for (coll = 0; coll < NR_COLLS; coll++) {
 			job.coll = coll;
 			job.count = counts[c];
@@ -291,7 +292,7 @@ static int all_shapes(int rank, int n, void *arg)
 			if (job.count > largest)
 				job.count = largest;
 			for (place = 0; place < sweep->places; place++) {
-				job.place = place;
+				job.place = (c + coll + place) % NR_PLACES;
 				job.shift = (c + place) % 3;
 				for (in_place = 0; in_place < 2; in_place++) {
 					job.in_place = in_place;
@@ -315,7 +316,7 @@ static int broadcast_storm(int rank, int n, void *arg)
 	if (open_world(&w, rank, n))
 		return 1;
 	data = (uint64_t *)w.private[0];
-	for (i = 0; i < 2000; i++) {
+	for (i = 0; i < (test_instances() > 1 ? 100 : 2000); i++) {
 		size_t count = i % 3 ? 3 : 300;
 		int root = i % 50 < 40 ? 0 : i % n;
 
@@ -340,7 +341,7 @@ static int barrier_holds(int rank, int n, void *arg)
 	hcommComm_t comm = ranks_join();
 	int i;
 
-	for (i = 0; i < 50; i++) {
+	for (i = 0; i < (test_instances() > 1 ? 10 : 50); i++) {
 		if (rank == i % n)
 			usleep(1000);
 		__atomic_add_fetch(&entered[i], 1, __ATOMIC_SEQ_CST);
@@ -354,7 +355,7 @@ static int barrier_holds(int rank, int n, void *arg)
 
 static int pace(void)
 {
-	return test_instances() ? 4 : 1;
+	return test_instances() > 1 ? 3 : 1;
 }
 
 FIXTURE(ranks) {
@@ -369,6 +370,9 @@ TEST_F_TIMEOUT(ranks, every_type_and_reduction, 1200)
 	static const int ns[] = { 2, 5, 1, 3, 8, 16 };
 	int i, many = test_effort() == 1 ? 2 : test_effort() == 2 ? 4 : 6;
 
+	if (pace() > 1 && many > 2)
+		many = 2;
+
 	for (i = 0; i < many; i++) {
 		if (!test_possible(ns[i]))
 			continue;
@@ -380,11 +384,11 @@ TEST_F_TIMEOUT(ranks, every_type_and_reduction, 1200)
 
 TEST_F_TIMEOUT(ranks, every_size_place_and_root, 1200)
 {
-	static const int quick[] = { 2, 4, 3 };
-	struct sweep sweep = { NR_COUNTS, NR_PLACES };
+	static const int quick[] = { 4, 2, 3 };
+	struct sweep sweep = { NR_COUNTS, pace(), 4 - pace() };
 	int i;
 
-	for (i = 0; i < 3; i++) {
+	for (i = 0; i < 4 - pace(); i++) {
 		if (!test_possible(quick[i]))
 			continue;
 		EXPECT_TRUE(ranks_run(quick[i], 200 * pace(),
@@ -395,9 +399,12 @@ TEST_F_TIMEOUT(ranks, every_size_place_and_root, 1200)
 
 TEST_F_TIMEOUT(ranks, every_number_of_ranks, 1200)
 {
-	struct sweep sweep = { test_effort() == 3 ? NR_COUNTS : 14, 3 };
+	struct sweep sweep = {
+		test_effort() == 3 ? NR_COUNTS : 14, pace(), 4 - pace(),
+	};
 	int n, step = test_effort() == 1 ? 5 : test_effort() == 2 ? 2 : 1;
 
+	step *= pace();
 	for (n = 1; n <= 16; n += step) {
 		if (!test_possible(n))
 			continue;

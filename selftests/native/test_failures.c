@@ -91,7 +91,7 @@ static int learns(struct scene *scene, hcommComm_t comm, hcommResult_t got,
 	CHECK(async == wanted, "async is %s", hcommGetErrorName(async));
 	now = test_now_ns();
 	OK(hcommFinalize());
-	CHECK(test_now_ns() - now < SEC, "destroying took %.3f s",
+	CHECK(test_now_ns() - now < 3 * SEC, "destroying took %.3f s",
 	      (double)(test_now_ns() - now) / 1e9);
 	return 0;
 }
@@ -164,7 +164,7 @@ TEST_F_TIMEOUT(failures, death_at_random_moments, 900)
 {
 	static const size_t counts[] = { 2, 3000, 200000, 1000003 };
 	unsigned int seed = (unsigned int)test_now_ns();
-	int kills = test_effort() == 1 ? 8 : test_effort() == 2 ? 20 : 50;
+	int kills = test_effort() == 1 ? 8 : test_effort() == 2 ? 20 : 100;
 	int i;
 
 	TH_LOG("seed %u", seed);
@@ -215,7 +215,8 @@ TEST_F_TIMEOUT(failures, stopped_rank_is_a_timeout_and_costs_no_cpu, 120)
 	wall = test_now_ns() - wall;
 	for (r = 0; r < self->n; r++) {
 		used = test_cpu_ns(ranks.pid[r]) - before[r];
-		EXPECT_LT(used, wall / 20)
+		/* Emulated CPUs count what the host took away as used. */
+		EXPECT_LT(used, test_instances() ? wall / 4 : wall / 20)
 			TH_LOG("rank %d used %llu of %llu us", r,
 			       (unsigned long long)used / 1000,
 			       (unsigned long long)wall / 1000);
@@ -239,7 +240,7 @@ static int crowd_rank(int rank, int n, void *arg)
 	hcommComm_t comm;
 	cpu_set_t set;
 	uint64_t data, start, began, took, slowest = 0;
-	int i, rounds = test_instances() ? 200 : 2000;
+	int i, rounds = test_instances() ? 50 : 2000;
 
 	CPU_ZERO(&set);
 	CPU_SET(0, &set);
@@ -290,7 +291,7 @@ static int aborts(int rank, int n, void *arg)
 	hcommResult_t res = HCOMM_SUCCESS;
 
 	if (rank == scene->victim) {
-		if (loop(comm, scene, &res, 50))
+		if (loop(comm, scene, &res, test_instances() ? 5 : 50))
 			return 1;
 		CHECK(!res, "%s", hcommCommGetLastError(comm));
 		__atomic_store_n(&scene->event_ns, test_now_ns(),
@@ -306,10 +307,10 @@ static int aborts(int rank, int n, void *arg)
 	return learns(scene, comm, res, HCOMM_ABORTED);
 }
 
-TEST_F_TIMEOUT(failures, abort_ends_all_ranks, 60)
+TEST_F_TIMEOUT(failures, abort_ends_all_ranks, 120)
 {
-	EXPECT_TRUE(ranks_run(self->n, 30, aborts, new_scene(2, 3000)));
-	EXPECT_TRUE(ranks_run(self->n, 30, aborts, new_scene(0, 300000)));
+	EXPECT_TRUE(ranks_run(self->n, 50, aborts, new_scene(2, 3000)));
+	EXPECT_TRUE(ranks_run(self->n, 50, aborts, new_scene(0, 100000)));
 }
 
 static void *abort_later(void *arg)
