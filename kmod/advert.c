@@ -96,7 +96,7 @@ static void hcomm_advert_add(struct hcomm_link *link,
 	advert->state = HCOMM_ADVERT_WANTED;
 	INIT_LIST_HEAD(&advert->lingering);
 	list_add_tail(&advert->node, &link->adverts);
-	queue_work(hcomm_progress_wq, &link->session->advert_work);
+	hcomm_session_advertise(link->session);
 }
 
 void hcomm_adverts_link(struct hcomm_link *link)
@@ -371,7 +371,7 @@ bool hcomm_adverts_overdue(struct hcomm_session *session, bool connected)
 	}
 	mutex_unlock(&session->links_lock);
 	if (wanted && connected)
-		queue_work(hcomm_progress_wq, &session->advert_work);
+		hcomm_session_advertise(session);
 	return overdue;
 }
 

@@ -186,7 +186,8 @@ static int hcomm_cm_rejected(struct hcomm_conn *conn, struct rdma_cm_id *id,
 				    HCOMM_WIRE_VERSION_MAX);
 		break;
 	}
-	return -(int)reject.reason;
+	return reject.reason && reject.reason <= MAX_ERRNO ?
+	       -(int)reject.reason : -ECONNREFUSED;
 }
 
 /* Events of an id that we made, or that was accepted. */
@@ -383,7 +384,7 @@ static int hcomm_cm_admit(struct hcomm_session *session,
 	}
 	hcomm_path_move(&path->state, HCOMM_PATH_CONNECTING);
 	path->epoch = hello->epoch;
-	path->deadline = jiffies + 4 * HZ;
+	path->deadline = jiffies + HCOMM_ATTEMPT_TIME;
 	return 0;
 }
 
@@ -470,10 +471,9 @@ static int hcomm_cm_poked(struct hcomm_fabric *fabric, struct rdma_cm_id *id,
 	memcpy(peer.instance_id, hello->instance, 16);
 	hcomm_addr_of(&id->route.addr.dst_addr, peer.addr);
 	session = hcomm_session_want(fabric, &peer, GLOBAL_ROOT_UID);
-	if (!IS_ERR(session)) {
-		hcomm_path_kick(&session->path);
+	/* Wanting it has started the path's work. */
+	if (!IS_ERR(session))
 		hcomm_session_put(session);
-	}
 	return hcomm_cm_reject(id, EALREADY);
 }
 

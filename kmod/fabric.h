@@ -228,6 +228,8 @@ struct hcomm_conn {
 	struct completion drained_recv;
 };
 
+#define HCOMM_ATTEMPT_TIME	(10 * HZ)	/* to connect both queue pairs */
+
 /* A path of a session: a small and a bulk connection of the same epoch. */
 struct hcomm_path {
 	struct hcomm_session *session;
@@ -241,6 +243,7 @@ struct hcomm_path {
 	unsigned long deadline;		/* of this attempt, jiffies */
 	unsigned long retry_at;		/* jiffies */
 	bool clear;			/* parts may pass (fence) */
+	bool announced;			/* members were told that it is up */
 	u64 last_rdev;			/* serial of the device it last ran on */
 	u8 src[16];
 	u8 dst[16];
@@ -446,6 +449,8 @@ void hcomm_session_reset(struct hcomm_session *session, int error);
 struct hcomm_note *hcomm_note_alloc(u8 type, u32 payload_len, gfp_t gfp);
 /* Queues and sends; @note belongs to the session from now on. Any context. */
 u64 hcomm_session_note(struct hcomm_session *session, struct hcomm_note *note);
+/* Has advert_work run, if the session is open. Any context. */
+void hcomm_session_advertise(struct hcomm_session *session);
 /* Sends what the fence and the control stream have to say. Any context. */
 void hcomm_session_push(struct hcomm_session *session);
 
@@ -716,7 +721,9 @@ struct hcomm_stream {
 	bool dead;
 	int status;			/* why */
 	struct list_head parked;	/* ops not (wholly) in the flow */
+	struct list_head done;		/* handed back, to be finished in order */
 	struct list_head fences;	/* MARKs that wait for gets */
+	bool finishing;			/* one at a time */
 	DECLARE_BITMAP(failed, HCOMM_FLOW_WINDOW); /* ops of the peer not to signal */
 	bool ack_armed;
 	struct hrtimer ack_timer;	/* holds a reference while armed */
@@ -764,6 +771,8 @@ struct hcomm_xfer *hcomm_xfer_alloc(struct hcomm_stream *stream,
 				    enum hcomm_xfer_kind kind);
 void hcomm_xfer_get(struct hcomm_xfer *xfer);
 void hcomm_xfer_put(struct hcomm_xfer *xfer);
+/* Ends what is on stream->done. No lock held. */
+void hcomm_stream_finish(struct hcomm_stream *stream);
 /* What flows handed back; no lock held. */
 void hcomm_xfers_done(struct list_head *done);
 
@@ -788,6 +797,9 @@ void hcomm_stream_message(struct hcomm_session *session,
 void hcomm_stream_ack_later(struct hcomm_stream *stream);
 int hcomm_nack_received(struct hcomm_session *session,
 			const struct hcomm_wire_msg *m);
+
+/* flow_show.c: the file hcommN/flows of debugfs, after hcomm_debugfs_create(). */
+void hcomm_flows_file(struct hcomm_instance *instance);
 
 /* ------------------------------------------------------------- sysfs */
 

@@ -393,10 +393,12 @@ static void hcomm_stream_receive(struct hcomm_stream *stream,
 		ret = hcomm_stream_place(stream, m, &a);
 		more = !list_empty(&stream->flow.tx.replies) ||
 		       !list_empty(&a.done);
+		list_splice_tail(&a.done, &stream->done);
 	}
 	spin_unlock(&stream->lock);
 	hcomm_member_unlock(member);
-	hcomm_xfers_done(&a.done);
+	if (more)
+		hcomm_stream_finish(stream);
 	if (ret)
 		hcomm_session_reset(stream->link->session, ret);
 	else if (more)

@@ -156,15 +156,13 @@ static int hcomm_admit_mark(struct hcomm_stream *stream, struct hcomm_op *op,
 			    struct hcomm_xfer *xfer)
 {
 	xfer->gets = stream->flow.tx.get_next;
+	if (!hcomm_flow_tx_mark(&stream->flow, &xfer->flow_op)) {
+		if (xfer->gets <= stream->flow.tx.get_floor)
+			return 1;
+		list_add_tail(&xfer->flow_op.node, &stream->fences);
+	}
 	op->tx.open = 1;
 	op->tx.whole = true;
-	if (hcomm_flow_tx_mark(&stream->flow, &xfer->flow_op))
-		return 0;
-	if (xfer->gets <= stream->flow.tx.get_floor)
-		return 1;
-	xfer->flow_op.status = 0;
-	xfer->flow_op.seq = 0;
-	list_add_tail(&xfer->flow_op.node, &stream->fences);
 	return 0;
 }
 
@@ -703,6 +701,16 @@ static bool hcomm_stream_void(struct hcomm_stream *stream, struct hcomm_op *op)
 	return false;
 }
 
+/* Takes the op off the list it waits on, if it does. */
+static bool hcomm_op_unlist(struct hcomm_op *op)
+{
+	if (list_empty(&op->node))
+		return false;
+	list_del_init(&op->node);
+	op->tx.whole = true;
+	return true;
+}
+
 bool hcomm_session_cancel(struct hcomm_op *op)
 {
 	struct hcomm_member *member = op->member;
@@ -711,18 +719,15 @@ bool hcomm_session_cancel(struct hcomm_op *op)
 
 	spin_lock_bh(&member->endpoint.lock);
 	stream = hcomm_stream_to(member, op->sqe.rank);
-	if (stream)
+	if (stream) {
 		spin_lock(&stream->lock);
-	listed = !list_empty(&op->node);
-	back = listed && !op->tx.open;
-	if (listed) {
-		list_del_init(&op->node);
-		op->tx.whole = true;
-	} else if (stream) {
-		back = hcomm_stream_void(stream, op);
-	}
-	if (stream)
+		listed = hcomm_op_unlist(op);
+		back = listed ? !op->tx.open : hcomm_stream_void(stream, op);
 		spin_unlock(&stream->lock);
+	} else {
+		listed = hcomm_op_unlist(op);
+		back = listed;
+	}
 	spin_unlock_bh(&member->endpoint.lock);
 	if (listed)
 		hcomm_op_put(op);

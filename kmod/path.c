@@ -35,7 +35,6 @@
 #define HCOMM_SMALL_DEPTH	256
 #define HCOMM_DRAIN_TIME	(5 * HZ)
 #define HCOMM_REG_TIME		(10 * HZ)
-#define HCOMM_ATTEMPT_TIME	(4 * HZ)
 #define HCOMM_RETRY_LEAST	msecs_to_jiffies(20)
 #define HCOMM_RETRY_MOST	HZ
 
@@ -845,11 +844,14 @@ static void hcomm_path_teardown(struct hcomm_path *path)
 			hcomm_conn_destroy(conns[kind]);
 	/* What was received before is looked at before the fence is told. */
 	flush_work(&session->inbox_work);
+	if (path->announced)
+		hcomm_links_path_event(session, HCOMM_EVENT_PATH_DOWN);
 
 	spin_lock_bh(&session->lock);
 	spin_lock(&path->sched_lock);
 	hcomm_sched_reset(&path->sched);
 	spin_unlock(&path->sched_lock);
+	path->announced = false;
 	hcomm_fence_drained(&session->fence, path->index, &result);
 	if (!hcomm_path_move(&path->state, HCOMM_PATH_DOWN))
 		hcomm_path_move(&path->state, HCOMM_PATH_DEAD);

@@ -175,6 +175,7 @@ static void hcomm_session_apply(struct hcomm_session *session,
 	    hcomm_path_move(&path->state, HCOMM_PATH_UP)) {
 		hcomm_path_trace(path, HCOMM_PATH_FENCING);
 		WRITE_ONCE(path->clear, true);
+		path->announced = true;
 		session->kick = true;
 		queue_work(hcomm_progress_wq, &session->inbox_work);
 	}
@@ -305,7 +306,7 @@ void hcomm_session_connected(struct hcomm_session *session, u32 epoch)
 		hcomm_session_fence(session);
 	spin_unlock_bh(&session->lock);
 
-	queue_work(hcomm_progress_wq, &session->advert_work);
+	hcomm_session_advertise(session);
 	hcomm_session_push(session);
 }
 
@@ -775,9 +776,18 @@ static void hcomm_session_hint(struct hcomm_session *session,
 		memcpy(c->addr, peer->addr, 16);
 		c->port = peer->port;
 	}
-	spin_unlock_bh(&session->lock);
+	/* Nothing is queued once end_work may have looked. */
 	if (session->state == HCOMM_SESSION_NEW)
 		queue_delayed_work(hcomm_teardown_wq, &session->path.work, 0);
+	spin_unlock_bh(&session->lock);
+}
+
+void hcomm_session_advertise(struct hcomm_session *session)
+{
+	spin_lock_bh(&session->lock);
+	if (session->state == HCOMM_SESSION_OPEN)
+		queue_work(hcomm_progress_wq, &session->advert_work);
+	spin_unlock_bh(&session->lock);
 }
 
 struct hcomm_session *hcomm_session_want(struct hcomm_fabric *fabric,

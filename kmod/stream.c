@@ -101,77 +101,77 @@ static bool hcomm_op_piece(struct hcomm_xfer *xfer)
 	return !--op->tx.open && op->tx.whole;
 }
 
-/* FENCEs whose GETs have all been answered. */
-static void hcomm_stream_fences(struct hcomm_stream *stream)
+/*
+ * The next transfer to finish: what the flow handed back, in that order, then
+ * FENCEs whose GETs have all been answered. Those GETs were handed back before
+ * the floor passed them, so with nothing else to finish they are finished.
+ */
+static struct hcomm_xfer *hcomm_stream_finished(struct hcomm_stream *stream)
 {
 	struct hcomm_xfer *xfer;
 
-	for (;;) {
-		spin_lock_bh(&stream->lock);
+	lockdep_assert_held(&stream->lock);
+	while ((xfer = list_first_entry_or_null(&stream->done,
+						struct hcomm_xfer,
+						flow_op.node))) {
+		if (xfer->kind != HCOMM_XFER_MARK || xfer->flow_op.status ||
+		    xfer->gets <= stream->flow.tx.get_floor)
+			break;
+		list_move_tail(&xfer->flow_op.node, &stream->fences);
+	}
+	if (!xfer)
 		xfer = list_first_entry_or_null(&stream->fences,
 						struct hcomm_xfer,
 						flow_op.node);
-		if (xfer && xfer->gets > stream->flow.tx.get_floor)
-			xfer = NULL;
-		if (xfer)
-			list_del_init(&xfer->flow_op.node);
-		spin_unlock_bh(&stream->lock);
-		if (!xfer)
-			return;
-		hcomm_op_complete(xfer->op, xfer->flow_op.status, 0);
-		hcomm_xfer_put(xfer);
-	}
+	if (!xfer || (xfer->kind == HCOMM_XFER_MARK && !xfer->flow_op.status &&
+		      xfer->gets > stream->flow.tx.get_floor))
+		return NULL;
+	list_del_init(&xfer->flow_op.node);
+	return xfer;
 }
 
-static void hcomm_xfer_done(struct hcomm_xfer *xfer)
+/* Finishes transfers, one caller at a time, so that ops end in order. */
+void hcomm_stream_finish(struct hcomm_stream *stream)
 {
-	struct hcomm_stream *stream = xfer->stream;
-	bool last = false;
+	struct hcomm_xfer *xfer;
+	bool last;
 
-	if (xfer->kind == HCOMM_XFER_REPLY) {
-		hcomm_xfer_put(xfer);
-		return;
-	}
 	spin_lock_bh(&stream->lock);
-	if (xfer->kind == HCOMM_XFER_MARK &&
-	    xfer->gets > stream->flow.tx.get_floor && !xfer->flow_op.status) {
-		list_add_tail(&xfer->flow_op.node, &stream->fences);
+	if (stream->finishing) {
 		spin_unlock_bh(&stream->lock);
 		return;
 	}
-	last = hcomm_op_piece(xfer);
-	if (xfer->flow_op.replayed)
-		atomic64_inc(&stream->link->session->path.replayed);
+	stream->finishing = true;
+	while ((xfer = hcomm_stream_finished(stream))) {
+		last = xfer->op && hcomm_op_piece(xfer);
+		if (xfer->flow_op.replayed)
+			atomic64_inc(&stream->link->session->path.replayed);
+		spin_unlock_bh(&stream->lock);
+		if (last)
+			hcomm_op_complete(xfer->op, xfer->op->tx.status,
+					  xfer->op->tx.seq);
+		hcomm_xfer_put(xfer);
+		spin_lock_bh(&stream->lock);
+	}
+	stream->finishing = false;
 	spin_unlock_bh(&stream->lock);
-	if (last)
-		hcomm_op_complete(xfer->op, xfer->op->tx.status,
-				  xfer->op->tx.seq);
-	hcomm_xfer_put(xfer);
 }
 
 void hcomm_xfers_done(struct list_head *done)
 {
-	struct hcomm_stream *stream, *last = NULL;
-	struct hcomm_xfer *xfer, *next;
+	struct hcomm_stream *stream;
+	struct hcomm_xfer *xfer;
 
-	list_for_each_entry_safe(xfer, next, done, flow_op.node) {
-		list_del_init(&xfer->flow_op.node);
+	while ((xfer = list_first_entry_or_null(done, struct hcomm_xfer,
+						flow_op.node))) {
 		stream = xfer->stream;
-		if (stream != last) {
-			hcomm_stream_get(stream);
-			if (last) {
-				hcomm_stream_fences(last);
-				hcomm_stream_kick(last);
-				hcomm_stream_put(last);
-			}
-			last = stream;
-		}
-		hcomm_xfer_done(xfer);
-	}
-	if (last) {
-		hcomm_stream_fences(last);
-		hcomm_stream_kick(last);
-		hcomm_stream_put(last);
+		hcomm_stream_get(stream);
+		spin_lock_bh(&stream->lock);
+		list_move_tail(&xfer->flow_op.node, &stream->done);
+		spin_unlock_bh(&stream->lock);
+		hcomm_stream_finish(stream);
+		hcomm_stream_kick(stream);
+		hcomm_stream_put(stream);
 	}
 }
 
@@ -233,6 +233,7 @@ static struct hcomm_stream *hcomm_stream_alloc(struct hcomm_link *link,
 	spin_lock_init(&stream->lock);
 	INIT_LIST_HEAD(&stream->parked);
 	INIT_LIST_HEAD(&stream->fences);
+	INIT_LIST_HEAD(&stream->done);
 	INIT_LIST_HEAD(&stream->starved_node);
 	hcomm_sched_queue_init(&stream->queue, 1);
 	hcomm_flow_init(&stream->flow, &hcomm_stream_hooks, stream->slots,
@@ -407,7 +408,11 @@ void hcomm_stream_kill(struct hcomm_stream *stream, int status, bool linger)
 	list_splice_tail_init(&stream->fences, &done);
 	hcomm_stream_drop_requests(stream, &done);
 	spin_unlock_bh(&stream->lock);
-	/* From here nothing activates or starves it again. */
+	/*
+	 * From here nothing parks, activates or starves it again. As long as
+	 * it is found, what is on no list of the endpoint's is on its own.
+	 */
+	hcomm_stream_end_parked(stream, status);
 	hcomm_stream_cut_off(stream);
 
 	hcomm_stream_sort(&done, &lingering);
@@ -417,7 +422,6 @@ void hcomm_stream_kill(struct hcomm_stream *stream, int status, bool linger)
 		if (!xfer->flow_op.status)
 			xfer->flow_op.status = status;
 	hcomm_xfers_done(&done);
-	hcomm_stream_end_parked(stream, status);
 	if (linger)
 		hcomm_advert_linger(link, stream->flow.src, &lingering);
 	else
@@ -501,12 +505,14 @@ bool hcomm_streams_getting(struct hcomm_session *session)
 /* The fence's view: called with session->lock held. */
 
 static void hcomm_fence_lock(struct hcomm_fence *fence, struct hcomm_flow *flow)
+	__acquires(&container_of(flow, struct hcomm_stream, flow)->lock)
 {
 	spin_lock(&container_of(flow, struct hcomm_stream, flow)->lock);
 }
 
 static void hcomm_fence_unlock(struct hcomm_fence *fence,
 			       struct hcomm_flow *flow)
+	__releases(&container_of(flow, struct hcomm_stream, flow)->lock)
 {
 	spin_unlock(&container_of(flow, struct hcomm_stream, flow)->lock);
 }

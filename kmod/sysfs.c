@@ -530,6 +530,7 @@ void hcomm_sysfs_create(struct hcomm_instance *instance)
 			if (rdev->ports[i].owner == fabric->nr)
 				hcomm_sysfs_port_add(fabric, &rdev->ports[i]);
 	mutex_unlock(&hcomm_ports_lock);
+	hcomm_flows_file(instance);
 }
 
 /* No session is left. */

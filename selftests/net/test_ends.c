@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/*
+ * How a group that spans two instances begins and ends: proofs, leaving,
+ * death, abort; and that one group's end is no other's business.
+ */
+#include <kselftest_harness.h>
+
+#include "net/net.h"
+
+#define KIB	1024UL
+
+static int present(struct pair *p)
+{
+	int ret = pair_begin(p);
+
+	return ret == -ENOENT || ret == -ENODEV ? 4 : ret;
+}
+
+FIXTURE(ends)
+{
+	struct pair p;
+};
+
+FIXTURE_SETUP(ends)
+{
+	int ret = present(&self->p);
+
+	if (ret == 4)
+		SKIP(return, "needs two instances with a link");
+	ASSERT_EQ(ret, 0);
+}
+
+FIXTURE_TEARDOWN(ends)
+{
+	pair_end(&self->p);
+}
+
+static int both_up(struct pair *p)
+{
+	struct hcomm_event event;
+	int ret = side_join(p, 0);
+
+	if (!ret)
+		ret = side_join(p, 1);
+	if (!ret && (!wait_event(&p->side[0].r, HCOMM_EVENT_MEMBER_UP, &event) ||
+		     !wait_event(&p->side[1].r, HCOMM_EVENT_MEMBER_UP, &event)))
+		ret = -ETIME;
+	return ret;
+}
+
+static bool in_error(struct side *s, uint32_t cause, uint32_t rank, int error)
+{
+	const struct hcomm_state_line *line = state_line(&s->r);
+
+	return WAIT_UNTIL(&s->r, state_of(&s->r) == HCOMM_STATE_ERROR) &&
+	       line->cause == cause && line->rank == rank &&
+	       line->error == error;
+}
+
+TEST_F(ends, the_second_may_join_much_later)
+{
+	struct hcomm_event event;
+	uint64_t until = now_ns() + 7 * SEC;
+
+	/* Longer than an idle session lasts: the peer has to be asked again. */
+	ASSERT_EQ(side_join(&self->p, 0), 0);
+	while (now_ns() < until)
+		wait_change(&self->p.side[0].r,
+			    load32(&self->p.side[0].r.wake->wake),
+			    load32(&self->p.side[0].r.wake->activity),
+			    until - now_ns());
+	ASSERT_EQ(side_join(&self->p, 1), 0);
+	EXPECT_TRUE(wait_event(&self->p.side[0].r, HCOMM_EVENT_MEMBER_UP,
+			       &event));
+	EXPECT_TRUE(wait_event(&self->p.side[1].r, HCOMM_EVENT_MEMBER_UP,
+			       &event));
+}
+
+TEST_F(ends, the_table_may_come_later)
+{
+	struct hcomm_set_peers set = {
+		.peers = (uintptr_t)self->p.peers,
+		.count = PAIR,
+	};
+	struct hcomm_event event;
+	unsigned int i;
+
+	for (i = 0; i < PAIR; i++)
+		ASSERT_EQ(rank_start(&self->p.side[i].r, i, &self->p.group, i),
+			  0);
+	for (i = 0; i < PAIR; i++)
+		ASSERT_EQ(call(self->p.side[i].r.fd, HCOMM_IOC_SET_PEERS,
+			       &set), 0);
+	for (i = 0; i < PAIR; i++)
+		EXPECT_TRUE(wait_event(&self->p.side[i].r,
+				       HCOMM_EVENT_MEMBER_UP, &event));
+}
+
+TEST_F(ends, op_before_the_peer_joins_waits_for_it)
+{
+	struct side *a = &self->p.side[0], *b = &self->p.side[1];
+	struct hcomm_cqe cqe;
+
+	ASSERT_EQ(side_join(&self->p, 0), 0);
+	push_signal(&a->r, 1, 2, 9);
+	ASSERT_EQ(submit(&a->r, 1), 1);
+	EXPECT_FALSE(pop_cqe(&a->r, &cqe));
+	ASSERT_EQ(side_join(&self->p, 1), 0);
+	EXPECT_EQ(finish(a, NULL), 0);
+	EXPECT_EQ(sem_value(&b->r, 2), 9);
+}
+
+TEST_F(ends, wrong_secret_is_told_to_both)
+{
+	ASSERT_EQ(side_join(&self->p, 0), 0);
+	self->p.group.secret[7] ^= 1;
+	ASSERT_EQ(side_join(&self->p, 1), 0);
+	EXPECT_TRUE(in_error(&self->p.side[0], HCOMM_CAUSE_PROOF, 1, -EACCES));
+	EXPECT_TRUE(in_error(&self->p.side[1], HCOMM_CAUSE_PROOF, 0, -EACCES));
+}
+
+TEST_F(ends, leave_is_an_event_and_ends_ops)
+{
+	struct side *a = &self->p.side[0], *b = &self->p.side[1];
+	struct hcomm_event event;
+
+	ASSERT_EQ(both_up(&self->p), 0);
+	ASSERT_EQ(call(b->r.fd, HCOMM_IOC_LEAVE, NULL), 0);
+	ASSERT_TRUE(wait_event(&a->r, HCOMM_EVENT_MEMBER_LEFT, &event));
+	EXPECT_EQ(event.rank, 1);
+	EXPECT_EQ(state_of(&a->r), HCOMM_STATE_ACTIVE);
+	push_signal(&a->r, 1, 0, 1);
+	ASSERT_EQ(submit(&a->r, 1), 1);
+	EXPECT_EQ(finish(a, NULL), -ESHUTDOWN);
+}
+
+TEST_F(ends, a_rank_that_left_never_comes_back)
+{
+	struct side *a = &self->p.side[0], *b = &self->p.side[1];
+	struct hcomm_join join = self->p.group;
+	struct hcomm_event event;
+	struct rank other;
+
+	ASSERT_EQ(both_up(&self->p), 0);
+	/* Taken by a peer, so not to be had here, now or later. */
+	EXPECT_EQ(rank_join(&other, 0, &join, 1), -EEXIST);
+	ASSERT_EQ(call(b->r.fd, HCOMM_IOC_LEAVE, NULL), 0);
+	ASSERT_TRUE(wait_event(&a->r, HCOMM_EVENT_MEMBER_LEFT, &event));
+	EXPECT_EQ(rank_join(&other, 0, &join, 1), -EEXIST);
+}
+
+TEST_F(ends, abort_reaches_the_other_instance)
+{
+	struct side *a = &self->p.side[0], *b = &self->p.side[1];
+	struct hcomm_abort abort = { .error = -EDOM, .op = 4711 };
+	uint64_t start;
+
+	ASSERT_EQ(both_up(&self->p), 0);
+	start = now_ns();
+	ASSERT_EQ(call(b->r.fd, HCOMM_IOC_ABORT, &abort), 0);
+	EXPECT_TRUE(in_error(a, HCOMM_CAUSE_ABORT, 1, -EDOM));
+	EXPECT_EQ(state_line(&a->r)->op, 4711);
+	EXPECT_LT(now_ns() - start, 2 * SEC);
+}
+
+TEST_F(ends, two_groups_do_not_know_each_other)
+{
+	struct pair other;
+	struct side *a = &self->p.side[0], *b = &self->p.side[1];
+	struct hcomm_abort abort = {};
+	const size_t none[PAIR] = {};
+
+	ASSERT_EQ(both_up(&self->p), 0);
+	ASSERT_EQ(pair_up(&other), 0);
+	ASSERT_EQ(pair_windows(&self->p, 64 * KIB, none), 0);
+	ASSERT_EQ(pair_windows(&other, 64 * KIB, none), 0);
+	fill(a->base, 64 * KIB, 1);
+	fill(other.side[0].base, 64 * KIB, 2);
+	EXPECT_EQ(run_data(a, HCOMM_OP_PUT, 0, 0, 64 * KIB), 0);
+	EXPECT_EQ(run_data(&other.side[0], HCOMM_OP_PUT, 0, 0, 64 * KIB), 0);
+	EXPECT_EQ(differs(b->base, 64 * KIB, 1), 64 * KIB);
+	EXPECT_EQ(differs(other.side[1].base, 64 * KIB, 2), 64 * KIB);
+	ASSERT_EQ(call(other.side[0].r.fd, HCOMM_IOC_ABORT, &abort), 0);
+	EXPECT_TRUE(in_error(&other.side[1], HCOMM_CAUSE_ABORT, 0, -ECANCELED));
+	EXPECT_EQ(run_data(a, HCOMM_OP_PUT, 0, 0, 64 * KIB), 0);
+	EXPECT_EQ(state_of(&a->r), HCOMM_STATE_ACTIVE);
+	EXPECT_EQ(state_of(&b->r), HCOMM_STATE_ACTIVE);
+	pair_end(&other);
+}
+
+/* Rank 1 of the pair in a process of its own, sending until it is killed. */
+static int victim(void *arg, int in, int out)
+{
+	struct pair *p = arg;
+	struct side *b = &p->side[1];
+	struct hcomm_event event;
+	struct hcomm_cqe cqe;
+	unsigned int n = 0;
+
+	if (side_join(p, 1) || side_memory(b, 1 << 20, 100) ||
+	    side_attach(b, 1) ||
+	    !wait_event(&b->r, HCOMM_EVENT_MEMBER_UP, &event))
+		return 1;
+	tell(out);
+	for (;; n++) {
+		data_sqe(b, n % 4 == 3 ? HCOMM_OP_GET : HCOMM_OP_PUT, 0, 0, 0,
+			 n % 3 ? 300000 : 900);
+		push(&b->r);
+		if (submit(&b->r, 1) < 0)
+			return 2;
+		while (n % 16 == 15 && completions(&b->r) == 0 &&
+		       state_of(&b->r) == HCOMM_STATE_ACTIVE)
+			wait_change(&b->r, load32(&b->r.wake->wake),
+				    load32(&b->r.wake->activity), 10 * MSEC);
+		while (pop_cqe(&b->r, &cqe))
+			if (cqe.result)
+				return 3;
+	}
+}
+
+static long in_file(const char *path, const char *key)
+{
+	char line[256], *at;
+	long value = -1;
+	FILE *f = fopen(path, "r");
+
+	while (f && fgets(line, sizeof(line), f)) {
+		at = strstr(line, key);
+		if (at && (at == line || at[-1] == '\n'))
+			value = atol(at + strlen(key));
+	}
+	if (f)
+		fclose(f);
+	return value;
+}
+
+static long pinned(void)
+{
+	int fd = open("/proc/sys/vm/stat_refresh", O_WRONLY);
+
+	/* Folds what each CPU has counted for itself. */
+	if (fd < 0 || write(fd, "1", 1) != 1)
+		return -1;
+	close(fd);
+	return in_file("/proc/vmstat", "nr_foll_pin_acquired ") -
+	       in_file("/proc/vmstat", "nr_foll_pin_released ");
+}
+
+TEST_F_TIMEOUT(ends, a_killed_rank_is_named_within_a_second, 240)
+{
+	const char *suite = getenv("HCOMM_SUITE");
+	unsigned int rounds = suite && !strcmp(suite, "essential") ? 4 : 20;
+	struct timespec pause = {};
+	unsigned int i;
+	long pins;
+
+	pins = pinned();
+	for (i = 0; i < rounds; i++) {
+		struct pair p;
+		struct side *a = &p.side[0];
+		struct child child;
+		uint64_t start;
+
+		ASSERT_EQ(pair_begin(&p), 0);
+		ASSERT_EQ(side_join(&p, 0), 0);
+		ASSERT_EQ(side_memory(a, 1 << 20, 0), 0);
+		ASSERT_EQ(side_attach(a, 1), 0);
+		child = child_start(victim, &p);
+		hear(child.from);
+		pause.tv_nsec = (i * 7919 % 97) * 1000000;
+		nanosleep(&pause, NULL);
+		start = now_ns();
+		kill(child.pid, SIGKILL);
+		ASSERT_TRUE(in_error(a, HCOMM_CAUSE_PROCESS, 1, -EOWNERDEAD))
+			TH_LOG("round %u", i);
+		EXPECT_LT(now_ns() - start, 5 * SEC);
+		child_end(&child);
+		pair_end(&p);
+	}
+	/* Nothing is left: pins of the dead included. */
+	for (i = 0; i < 200 && pinned() != pins; i++) {
+		pause.tv_nsec = 50000000;
+		nanosleep(&pause, NULL);
+	}
+	EXPECT_EQ(pinned(), pins);
+}
+
+TEST_HARNESS_MAIN
