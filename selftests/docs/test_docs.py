@@ -289,20 +289,23 @@ def test_parameters():
     check([f"differs: {n}" for n in set(names) ^ set(said)])
 
 
-def sysfs_attributes():
+def sysfs_files():
     text = without_comments(read("kmod/sysfs.c"))
-    names = set(re.findall(r"DEVICE_ATTR_\w\w\((\w+)\)", text))
-    return names | set(re.findall(r"^HCOMM_FILE_\w\w\(\w+, (\w+)\)", text, flags=re.M))
+    folders = {"port": "ports/DEVICE-PORT/", "session": "sessions/PEER/",
+               "path": "sessions/PEER/paths/P/"}
+    files = set(re.findall(r"DEVICE_ATTR_\w\w\((\w+)\)", text))
+    for prefix, name in re.findall(r"^HCOMM_FILE_\w\w\((\w+), (\w+)\)", text, flags=re.M):
+        files.add(folders[prefix] + name)
+    return files
 
 
 def test_sysfs():
-    """Documentation/ABI has every file below /sys/class/hcomm"""
-    names = sysfs_attributes()
-    assert names
+    """Documentation/ABI has every file below /sys/class/hcomm, and no other"""
     text = "".join(p.read_text() for p in DOC.glob("ABI/**/*") if p.is_file())
-    files = {line.rstrip("/").rsplit("/", 1)[-1]
-             for line in re.findall(r"^(?:What:\s*|\s+)(/sys/class/hcomm\S*)", text, flags=re.M)}
-    check(lacks("Documentation/ABI", names - files))
+    said = re.findall(r"^What:\s+/sys/class/hcomm/hcommN/(\S+)$", text, flags=re.M)
+    files = sysfs_files()
+    assert len(files) > 3
+    check([f"differs: {name}" for name in files ^ set(said)])
 
 
 def test_observers():
