@@ -168,9 +168,12 @@ test_a_model_is_replayed_in_its_buckets()
 test_a_dead_rank_is_named_and_ends_with_3()
 {
 	# shellcheck disable=SC2086
-	status 3 timeout 20 env HCOMM_TEST_FAULT=die "$faulty" -g 3 $small
+	status 3 timeout 20 env HCOMM_TEST_FAULT=die "$faulty" -g 3 $small --json "$work/json"
 	said err "rank 1 (process"
 	said err "was killed by signal 9"
+	said out "# Stopped: rank 0:"
+	python3 -c 'import json, sys; assert "REMOTE" in json.load(open(sys.argv[1]))["error"]' \
+		"$work/json"
 }
 
 test_ranks_that_never_end_are_killed()
