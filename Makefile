@@ -62,7 +62,7 @@ module-debug: debug-kernel
 debug-kernel: setup
 	$(LAB) build-kernel debug
 
-demo: selftests module-6.12
+demo: setup library tools module-6.12
 	selftests/lab/demo
 
 check: selftests module-6.1 module-6.12 module-debug
