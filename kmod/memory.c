@@ -42,13 +42,15 @@ static LIST_HEAD(hcomm_mems);
 /*
  * A page of a file that is written back must not be written behind the file
  * system's back. What has no file system to ask: anonymous memory, tmpfs (and
- * so memfd and shared anonymous memory), hugetlbfs.
+ * so memfd and shared anonymous memory), hugetlbfs. Device nodes, too, lie on a
+ * tmpfs; what a driver maps, ours included, is not memory of the process.
  */
 static bool hcomm_inode_pinnable(const struct inode *inode)
 {
 	unsigned long magic = inode->i_sb->s_magic;
 
-	return magic == TMPFS_MAGIC || magic == HUGETLBFS_MAGIC;
+	return S_ISREG(inode->i_mode) &&
+	       (magic == TMPFS_MAGIC || magic == HUGETLBFS_MAGIC);
 }
 
 static int hcomm_mem_check_vmas(unsigned long start, unsigned long end)

@@ -205,6 +205,24 @@ TEST_F(objects, shared_anonymous_memory_and_memfds_may_be_pinned)
 	EXPECT_EQ(mem_destroy(self->fd, object), 0);
 }
 
+TEST_F(objects, what_the_device_maps_is_no_memory_of_the_process)
+{
+	struct hcomm_join group;
+	uint32_t object;
+	struct rank r;
+
+	group_new(&group, 1);
+	ASSERT_EQ(rank_start(&r, 0, &group, 0), 0);
+	EXPECT_EQ(mem_create(self->fd, r.ring, self->page, &object),
+		  -EOPNOTSUPP);
+	EXPECT_EQ(mem_create(self->fd, r.sqes, self->page, &object),
+		  -EOPNOTSUPP);
+	EXPECT_EQ(mem_create(self->fd, r.sems, self->page, &object),
+		  -EOPNOTSUPP);
+	EXPECT_EQ(vm_pin_kib(), 0);
+	close(r.fd);
+}
+
 TEST_F(objects, huge_pages_may_be_pinned)
 {
 	size_t bytes = 4 * MIB;
