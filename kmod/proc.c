@@ -11,9 +11,9 @@
  * the work item ends what the process owned and tells the peers. It comes at
  * most once, and may come while the last reference is dropped elsewhere.
  *
- * Locks: procs_lock, then proc->lock; neither is held while a member ends.
- * procs_lock is taken before the address space's mmap_lock, so nothing below
- * .mmap may take it.
+ * Locks: procs_lock, then proc->lock; neither is held while a member ends, nor
+ * while anything waits for an mmap_lock: that of one process must not hold up
+ * the others.
  */
 #include <linux/cred.h>
 #include <linux/pid.h>
@@ -105,6 +105,7 @@ static struct hcomm_proc *hcomm_proc_create(struct hcomm_instance *instance)
 	if (!proc->wake_page)
 		goto err_free;
 	kref_init(&proc->ref);
+	INIT_LIST_HEAD(&proc->node);
 	proc->instance = instance;
 	proc->mm = current->mm;
 	proc->uid = current_uid();
@@ -122,7 +123,6 @@ static struct hcomm_proc *hcomm_proc_create(struct hcomm_instance *instance)
 	if (ret)
 		goto err_area;
 	hcomm_instance_hold(instance);
-	list_add(&proc->node, &instance->procs);
 	return proc;
 
 err_area:
@@ -144,20 +144,40 @@ static struct hcomm_proc *hcomm_proc_find(struct hcomm_instance *instance,
 	return NULL;
 }
 
-struct hcomm_proc *hcomm_proc_bind(struct hcomm_instance *instance)
+/* Counts a file for the listed proc of the caller, if need be @fresh. */
+static struct hcomm_proc *hcomm_proc_count_file(struct hcomm_instance *instance,
+						struct hcomm_proc *fresh)
 {
 	struct hcomm_proc *proc;
 
 	if (mutex_lock_killable(&instance->procs_lock))
 		return ERR_PTR(-EINTR);
 	proc = hcomm_proc_find(instance, current->mm);
-	if (proc)
-		hcomm_proc_get(proc);
-	else
-		proc = hcomm_proc_create(instance);
-	if (!IS_ERR(proc))
+	if (!proc && fresh) {
+		proc = fresh;
+		list_add(&proc->node, &instance->procs);
+	}
+	if (proc) {
 		proc->files++;
+		hcomm_proc_get(proc);
+	}
 	mutex_unlock(&instance->procs_lock);
+	return proc;
+}
+
+/* A new proc is made outside of the lock: its mmap_lock may be held for long. */
+struct hcomm_proc *hcomm_proc_bind(struct hcomm_instance *instance)
+{
+	struct hcomm_proc *proc, *fresh;
+
+	proc = hcomm_proc_count_file(instance, NULL);
+	if (proc)
+		return proc;
+	fresh = hcomm_proc_create(instance);
+	if (IS_ERR(fresh))
+		return fresh;
+	proc = hcomm_proc_count_file(instance, fresh);
+	hcomm_proc_put(fresh);
 	return proc;
 }
 

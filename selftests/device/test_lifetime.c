@@ -14,8 +14,7 @@
 #include "device.h"
 
 /* What a peer may take to learn of a death; a debug kernel is slow. */
-#define NOTICE	(getenv("HCOMM_TEST_PLACE") &&				\
-		 !strcmp(getenv("HCOMM_TEST_PLACE"), "debug") ? 5 * SEC : SEC)
+#define NOTICE	(on_debug_kernel() ? 5 * SEC : SEC)
 
 extern char **environ;
 
@@ -448,9 +447,10 @@ TEST_F(life, close_while_other_threads_use_the_file)
 	struct hcomm_join group;
 	pthread_t threads[3];
 	struct rank r;
-	int i, j;
+	uint32_t i;
+	int j;
 
-	for (i = 0; i < 20; i++) {
+	for (i = 0; i < scaled(20); i++) {
 		group_new(&group, 1);
 		ASSERT_EQ(rank_start(&r, 0, &group, 0), 0);
 		pthread_create(&threads[0], NULL, enter_for_ever, &r);
@@ -485,9 +485,10 @@ TEST_F(life, join_races_with_close_and_join)
 	pthread_t threads[2];
 	struct rank r[2];
 	void *ret[2];
-	int i, j, won;
+	uint32_t i;
+	int j, won;
 
-	for (i = 0; i < 50; i++) {
+	for (i = 0; i < scaled(50); i++) {
 		memset(r, 0, sizeof(r));
 		group_new(&r[0].join, 2);
 		r[0].fd = device_open(0);
@@ -554,7 +555,7 @@ static int live_busily(void *arg, int in, int out)
 	}
 }
 
-TEST_F_TIMEOUT(life, nothing_is_left_of_processes_killed_at_any_moment, 120)
+TEST_F(life, nothing_is_left_of_processes_killed_at_any_moment)
 {
 	struct hcomm_join group;
 	struct child child;
@@ -562,7 +563,7 @@ TEST_F_TIMEOUT(life, nothing_is_left_of_processes_killed_at_any_moment, 120)
 	struct rank r;
 
 	ASSERT_EQ(call(self->r.fd, HCOMM_IOC_LEAVE, NULL), 0);
-	for (i = 0; i < 20; i++) {
+	for (i = 0; i < scaled(20); i++) {
 		group_new(&group, 2);
 		ASSERT_EQ(rank_start(&r, 0, &group, 0), 0);
 		child = child_start(live_busily, &group);

@@ -408,7 +408,7 @@ static int answer_signals(void *arg, int in, int out)
 	if (rank_start(&r, 0, &p->group, p->rank))
 		return 1;
 	tell(out);
-	for (i = 1; i <= 200; i++) {
+	for (i = 1; i <= scaled(200); i++) {
 		struct hcomm_wait wait = { r.join.member, 0, i };
 		struct hcomm_enter enter;
 
@@ -433,7 +433,7 @@ TEST_F(sems, two_processes_take_turns)
 	uint64_t i;
 
 	ASSERT_TRUE(child_heard(&child));
-	for (i = 1; i <= 200; i++) {
+	for (i = 1; i <= scaled(200); i++) {
 		ASSERT_EQ(signal_rank(&self->a, 2, 0, 1), 0);
 		wait.value = i;
 		while (sem_value(&self->a, 0) < i) {
@@ -602,11 +602,11 @@ static void *push_many(void *arg)
 
 TEST_F(sems, signals_of_several_ranks_add_up)
 {
-	enum { EACH = 2000 };
+	const uint32_t each = scaled(2000);
 	struct pusher pushers[2] = {
-		{ &self->a, EACH, 0 }, { &self->b, EACH, 0 },
+		{ &self->a, each, 0 }, { &self->b, each, 0 },
 	};
-	struct hcomm_wait wait = { .value = 2 * EACH };
+	struct hcomm_wait wait = { .value = 2 * each };
 	struct hcomm_enter enter;
 	pthread_t threads[2];
 	struct rank target;
@@ -617,7 +617,7 @@ TEST_F(sems, signals_of_several_ranks_add_up)
 	for (i = 0; i < 2; i++)
 		ASSERT_EQ(pthread_create(&threads[i], NULL, push_many,
 					 &pushers[i]), 0);
-	while (sem_value(&target, 0) < 2 * EACH) {
+	while (sem_value(&target, 0) < 2 * each) {
 		sleep_of(&target, &enter, &wait, 1, FAR);
 		ASSERT_EQ(call(target.fd, HCOMM_IOC_ENTER, &enter), 0);
 	}
@@ -625,7 +625,7 @@ TEST_F(sems, signals_of_several_ranks_add_up)
 		pthread_join(threads[i], NULL);
 		EXPECT_EQ(pushers[i].bad, 0);
 	}
-	EXPECT_EQ(sem_value(&target, 0), 2 * EACH);
+	EXPECT_EQ(sem_value(&target, 0), 2 * each);
 }
 
 TEST_HARNESS_MAIN
