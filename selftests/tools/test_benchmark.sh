@@ -4,6 +4,7 @@
 # hcomm_benchmark on one host, without the module: what it accepts, prints,
 # finds wrong, and how it ends. Faults are those of faults.c.
 
+# shellcheck disable=SC2154
 . "$(dirname "$0")/common.sh"
 export HCOMM_TRANSPORT=local
 small="-b 4 -e 1K -f 4 -n 1 -w 0"
@@ -65,10 +66,10 @@ test_help_and_version_end_with_0()
 
 test_columns_are_those_of_nccl_tests()
 {
-	cat >"$work/header" <<-'END'
-		#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong
-		#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)
-	END
+	{
+		echo "#       size         count      type   redop    root     time   algbw   busbw  #wrong     time   algbw   busbw  #wrong"
+		echo "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)             (us)  (GB/s)  (GB/s)"
+	} >"$work/header"
 	status 0 "$bench" -g 2 -b 64 -e 64
 	sed -n 's/ *$//; /^#  *size/p; /^#  *(B)/p' "$work/out" | diff "$work/header" -
 	grep -v '^#' "$work/out" >"$work/rows"

@@ -4,6 +4,7 @@
 # hcomm_benchmark over the module in a machine of the lab with two instances:
 # all data is right, on both sides of a real link.
 
+# shellcheck disable=SC2154
 . "$(dirname "$0")/common.sh"
 both="--instances hcomm0,hcomm1"
 largest=1M

@@ -4,6 +4,7 @@
 # hcomm_benchmark over two machines of the lab. The script runs on both, in
 # step: every call is one job, which has a port of its own to meet at.
 
+# shellcheck disable=SC2154
 . "$(dirname "$0")/common.sh"
 port=${HCOMM_ROOT##*:}
 

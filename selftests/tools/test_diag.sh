@@ -3,6 +3,7 @@
 #
 # hcomm_diag where there is nothing to see: what it accepts, how it ends.
 
+# shellcheck disable=SC2154
 . "$(dirname "$0")/common.sh"
 
 test_wrong_usage_ends_with_2_and_names_the_option()

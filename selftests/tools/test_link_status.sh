@@ -5,6 +5,7 @@
 # tells against what sysfs says, with a link cut, with a path in use, and
 # without the module. Instance i owns the ports rxe<i>_<l> over h<i>l<l>.
 
+# shellcheck disable=SC2154
 . "$(dirname "$0")/common.sh"
 
 # until SECONDS COMMAND...: repeats it until it succeeds.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Reading only: sysfs is told nothing here. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Cells are kept as text until all widths are known. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
