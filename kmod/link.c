@@ -382,6 +382,8 @@ static int hcomm_link_add_local(struct hcomm_link *link,
 	}
 	hcomm_member_get(member);
 	local->member = member;
+	/* It may prove itself: the session gets its time anew. */
+	WRITE_ONCE(link->session->useless, 0);
 	xa_for_each(&link->remotes, rank, remote) {
 		if (remote->gone)
 			continue;
@@ -464,7 +466,36 @@ void hcomm_session_peers_set(struct hcomm_member *member)
 	}
 }
 
-/* Tells the peer of members that ended and have nothing posted any more. */
+/* Tells the peer, once, that the group failed, if it did. */
+static void hcomm_link_tell_fault(struct hcomm_link *link)
+{
+	const struct hcomm_fault *fault = &link->fault;
+	struct hcomm_note *note;
+	bool tell;
+
+	lockdep_assert_held(&link->session->links_lock);
+	spin_lock_bh(&link->group->links_lock);
+	tell = link->faulted && !link->fault_known && link->peer_handle;
+	if (tell)
+		link->fault_known = true;
+	spin_unlock_bh(&link->group->links_lock);
+	if (!tell)
+		return;
+	note = hcomm_note_alloc(HCOMM_WIRE_GROUP_ABORT, 0,
+				GFP_KERNEL | __GFP_NOFAIL);
+	note->msg.hdr.group = link->peer_handle;
+	note->msg.hdr.src = link->fault_reporter;
+	note->msg.hdr.dst = fault->rank;
+	note->msg.hdr.offset = fault->op;
+	note->msg.hdr.delta = -fault->error;
+	note->msg.hdr.aux = fault->cause;
+	hcomm_session_note(link->session, note);
+}
+
+/*
+ * Tells the peer of members that ended and have nothing posted any more. The
+ * group's failure goes first: a rank that is gone is not believed any more.
+ */
 void hcomm_link_settle(struct hcomm_link *link)
 {
 	struct hcomm_session *session = link->session;
@@ -493,6 +524,7 @@ void hcomm_link_settle(struct hcomm_link *link)
 		}
 		remote->busy = false;
 	}
+	hcomm_link_tell_fault(link);
 	xa_for_each(&link->locals, rank, local) {
 		if (!local->leaving || local->busy) {
 			local->busy = false;
@@ -828,31 +860,18 @@ void hcomm_link_remote_gone(struct hcomm_session *session,
 	hcomm_link_put(link);
 }
 
-/* Ends all streams of the link and tells the peer why. */
+/* Ends all streams of the link; settling tells the peer why. */
 static void hcomm_link_fault_work(struct work_struct *work)
 {
 	struct hcomm_link *link = container_of(work, struct hcomm_link,
 					       fault_work);
-	const struct hcomm_fault *fault = &link->fault;
 	struct hcomm_session *session = link->session;
 	struct hcomm_stream *stream;
-	struct hcomm_note *note;
 	unsigned long index;
 
 	mutex_lock(&session->links_lock);
 	xa_for_each(&link->streams, index, stream)
-		hcomm_stream_kill(stream, fault->error, true);
-	if (link->peer_handle && !link->fault_known) {
-		note = hcomm_note_alloc(HCOMM_WIRE_GROUP_ABORT, 0,
-					GFP_KERNEL | __GFP_NOFAIL);
-		note->msg.hdr.group = link->peer_handle;
-		note->msg.hdr.src = link->fault_reporter;
-		note->msg.hdr.dst = fault->rank;
-		note->msg.hdr.offset = fault->op;
-		note->msg.hdr.delta = -fault->error;
-		note->msg.hdr.aux = fault->cause;
-		hcomm_session_note(session, note);
-	}
+		hcomm_stream_kill(stream, link->fault.error, true);
 	hcomm_link_settle(link);
 	mutex_unlock(&session->links_lock);
 	hcomm_link_put(link);
