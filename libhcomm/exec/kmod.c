@@ -69,6 +69,13 @@ static const struct {
 	{ HCOMM_INTERNAL_ERROR, -EIO },
 };
 
+/*
+ * The op number of an ABORT is the library's own affair: its upper bits say
+ * whom the caller blames, as 1 + rank.
+ */
+#define BLAME_SHIFT	48
+#define OP_MASK		((1ULL << BLAME_SHIFT) - 1)
+
 #define NR_ABORT_CODES	(sizeof(abort_codes) / sizeof(abort_codes[0]))
 
 static int error_of(hcommResult_t result)
@@ -429,7 +436,8 @@ static void fail_by_cause(struct hcommComm *comm,
 	int rank = line->rank == HCOMM_NO_RANK ? -1 : (int)line->rank;
 	int pid = rank >= 0 && rank < comm->n ?
 		  (int)comm->table[rank].pid : 0;
-	unsigned long long op = line->op;
+	unsigned long long op = line->op & OP_MASK;
+	int blamed = (int)(line->op >> BLAME_SHIFT) - 1;
 	hcommResult_t result = result_of(line->error);
 
 	switch (line->cause) {
@@ -439,10 +447,10 @@ static void fail_by_cause(struct hcommComm *comm,
 					"rank %d called hcommCommAbort()",
 					rank);
 		else
-			hcomm_comm_fail(comm, result, rank, true,
+			hcomm_comm_fail(comm, result, blamed, true,
 					"rank %d ended the group at its "
-					"operation %llu: %s (its own error "
-					"text says more)", rank, op,
+					"operation %llu because of rank %d: %s",
+					rank, op, blamed,
 					hcommGetErrorString(result));
 		break;
 	case HCOMM_CAUSE_PROCESS:
@@ -550,9 +558,11 @@ static void kmod_abort(struct hcommComm *comm, hcommResult_t result,
 		       int culprit, uint64_t op)
 {
 	struct kmod_wire *wire = comm->wire;
-	struct hcomm_abort arg = { .error = error_of(result), .op = op };
+	struct hcomm_abort arg = {
+		.error = error_of(result),
+		.op = (op & OP_MASK) | (uint64_t)(culprit + 1) << BLAME_SHIFT,
+	};
 
-	(void)culprit;
 	ioctl(wire->fd, HCOMM_IOC_ABORT, &arg);
 }
 
