@@ -34,7 +34,7 @@
 #include "window.h"
 
 /* More keys than that belong to no memory we would talk to. */
-#define HCOMM_RWIN_KEYS_MAX	(1U << 20)
+#define HCOMM_RWIN_KEYS_MAX	BIT(20)
 
 /* ------------------------------------------------------------- ours */
 

@@ -226,8 +226,12 @@ static int hcomm_conn_event(struct hcomm_conn *conn, struct rdma_cm_id *id,
 		/* DEVICE_REMOVAL: our ib_client does that. TIMEWAIT_EXIT: late. */
 		break;
 	}
-	if (ret && !conn->poke)
+	if (ret && conn->poke) {
+		WRITE_ONCE(conn->path->poke_over, true);
+		hcomm_path_kick(conn->path);
+	} else if (ret) {
 		hcomm_conn_error(conn, ret);
+	}
 	return 0;
 }
 
@@ -384,7 +388,7 @@ static int hcomm_cm_admit(struct hcomm_session *session,
 	}
 	hcomm_path_move(&path->state, HCOMM_PATH_CONNECTING);
 	path->epoch = hello->epoch;
-	path->deadline = jiffies + HCOMM_ATTEMPT_TIME;
+	path->deadline = jiffies + 10 * HZ;
 	return 0;
 }
 

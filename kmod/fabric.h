@@ -228,7 +228,14 @@ struct hcomm_conn {
 	struct completion drained_recv;
 };
 
-#define HCOMM_ATTEMPT_TIME	(10 * HZ)	/* to connect both queue pairs */
+/*
+ * Time to connect both queue pairs: a lost request is repeated by the connection
+ * manager only after 4 s, by us after 1, 2, ...; a slow machine gets more later.
+ */
+static inline unsigned long hcomm_attempt_time(unsigned int attempt)
+{
+	return min(HZ << min(attempt, 4U), 10 * HZ);
+}
 
 /* A path of a session: a small and a bulk connection of the same epoch. */
 struct hcomm_path {
@@ -251,6 +258,8 @@ struct hcomm_path {
 
 	struct hcomm_conn __rcu *conn[2];	/* by enum hcomm_wire_qp */
 	struct hcomm_conn *poke;		/* of the work alone */
+	struct hcomm_rdev *poke_rdev;		/* where it is; compared only */
+	bool poke_over;				/* the work ends it */
 
 	spinlock_t sched_lock;
 	struct hcomm_sched sched;
@@ -387,7 +396,7 @@ struct hcomm_session {
 	unsigned int nr_candidates;
 	ktime_t heard;			/* last message of the peer */
 	ktime_t born;
-	ktime_t useless;		/* since when no rank is proven; tick only */
+	ktime_t useless;		/* since when no rank is proven, 0: not so */
 	ktime_t port_since;		/* last time no port was active; tick only */
 	bool first;			/* just opened: prove */
 	bool rekey;			/* keys of another device are out */

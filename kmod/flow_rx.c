@@ -11,9 +11,9 @@
  * placed: eager data is copied, signals are applied in the flow's order, GET
  * requests become transfers of ours. An op that is wrong is placed as well, or
  * the flow would stand still, but marked: its signal is not applied, and a NACK
- * in the control stream reaches the sender before the acknowledgement does.
+ * in the control stream is acknowledged before the op is.
  *
- * Acknowledgements ride on whatever leaves for the peer's member; a timer of
+ * Acknowledgments ride on whatever leaves for the peer's member; a timer of
  * 50 us sends those that found no ride.
  */
 #include <linux/slab.h>
@@ -25,7 +25,7 @@
 #include "session.h"
 #include "window.h"
 
-/* ---------------------------------------------------- acknowledgements */
+/* ---------------------------------------------------- acknowledgments */
 
 static bool hcomm_stream_send_ack(struct hcomm_stream *stream)
 {

@@ -13,7 +13,7 @@
  *
  * What cannot go now is taken up again by whoever removes the reason: a
  * completion or a credit (hcomm_path_feed(), hcomm_path_pump()), an
- * acknowledgement, an advert, a path, a registration.
+ * acknowledgment, an advert, a path, a registration.
  *
  * Under one hold of the stream's lock a part is taken from the flow, marked as
  * posted and posted, so that losing the path finds it. A post that fails closes
@@ -32,7 +32,7 @@
 
 /* A part of at most an MR's size crosses one boundary on either side. */
 #define HCOMM_SEGS_MAX		3
-static_assert(HCOMM_STRIPE_MAX <= BIT(HCOMM_MR_SHIFT_LEAST));
+static_assert(BIT(HCOMM_MR_SHIFT_LEAST) >= HCOMM_STRIPE_MAX);
 
 #define HCOMM_PIECE_MAX		((u64)HCOMM_STRIPE_MAX * HCOMM_WIRE_PARTS)
 

@@ -863,6 +863,8 @@ static void hcomm_poke_end(struct hcomm_path *path)
 	if (path->poke)
 		hcomm_conn_destroy(path->poke);
 	path->poke = NULL;
+	WRITE_ONCE(path->poke_rdev, NULL);
+	WRITE_ONCE(path->poke_over, false);
 }
 
 /* Begins an attempt; @kind BULK: goes on with it. */
@@ -931,8 +933,10 @@ static void hcomm_path_poke(struct hcomm_path *path)
 	path->retry_at = jiffies + hcomm_path_backoff(attempt + 3);
 	spin_unlock_bh(&session->lock);
 	port = hcomm_port_choose(session->fabric, to.addr, attempt, src);
-	if (port)
-		path->poke = hcomm_cm_poke(path, port, src, to.addr, to.port);
+	if (!port)
+		return;
+	WRITE_ONCE(path->poke_rdev, port->rdev);
+	path->poke = hcomm_cm_poke(path, port, src, to.addr, to.port);
 }
 
 /* What the work has to do next; jiffies until then in *@delay. */
@@ -997,7 +1001,7 @@ static enum hcomm_path_step hcomm_path_step(struct hcomm_path *path,
 	if (hcomm_fence_connect(&session->fence, path->index, epoch))
 		return HCOMM_STEP_NOTHING;
 	path->epoch = *epoch;
-	path->deadline = jiffies + HCOMM_ATTEMPT_TIME;
+	path->deadline = jiffies + hcomm_attempt_time(path->attempt);
 	hcomm_path_move(&path->state, HCOMM_PATH_CONNECTING);
 	return HCOMM_STEP_SMALL;
 }
@@ -1029,6 +1033,9 @@ static void hcomm_path_run(struct work_struct *work)
 
 	if (hcomm_path_fatal(path))
 		hcomm_path_error(path, -EIO);
+	if (READ_ONCE(path->poke_over) ||
+	    READ_ONCE(session->state) != HCOMM_SESSION_NEW)
+		hcomm_poke_end(path);
 	for (;;) {
 		spin_lock_bh(&session->lock);
 		step = hcomm_path_step(path, &epoch, &delay);
@@ -1041,11 +1048,11 @@ static void hcomm_path_run(struct work_struct *work)
 	switch (step) {
 	case HCOMM_STEP_SMALL:
 		hcomm_path_connect(path, HCOMM_QP_SMALL, epoch);
-		delay = HCOMM_ATTEMPT_TIME;
+		delay = hcomm_attempt_time(0);
 		break;
 	case HCOMM_STEP_BULK:
 		hcomm_path_connect(path, HCOMM_QP_BULK, epoch);
-		delay = HCOMM_ATTEMPT_TIME;
+		delay = hcomm_attempt_time(0);
 		break;
 	case HCOMM_STEP_POKE:
 		hcomm_path_poke(path);

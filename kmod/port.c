@@ -26,7 +26,7 @@
 #include "fabric.h"
 #include "limits.h"
 
-DEFINE_MUTEX(hcomm_ports_lock);
+DEFINE_MUTEX(hcomm_ports_lock);	/* devices, ownership */
 LIST_HEAD(hcomm_rdevs);
 static u64 hcomm_rdev_serial;
 
@@ -75,6 +75,10 @@ static void hcomm_rdev_down(struct hcomm_rdev *rdev, struct hcomm_port *port,
 			rcu_read_unlock();
 			if (hit)
 				hcomm_path_error(&session->path, error);
+			if (READ_ONCE(session->path.poke_rdev) == rdev) {
+				WRITE_ONCE(session->path.poke_over, true);
+				hcomm_path_kick(&session->path);
+			}
 		}
 		spin_unlock_bh(&fabric->lock);
 	}
@@ -496,13 +500,14 @@ int hcomm_port_assign(struct hcomm_fabric *fabric, const char *name, bool add)
 
 	mutex_lock(&hcomm_ports_lock);
 	port = hcomm_port_by_name(name);
-	if (!port)
+	if (!port) {
 		ret = -ENODEV;
-	else if (add ? port->owner == self : port->owner != self)
+	} else if (add ? port->owner == self : port->owner != self) {
 		ret = add ? 0 : -ENOENT;
-	else if (!add && !self)
-		ret = -EINVAL;	/* it is hcomm0's until another takes it */
-	else {
+	} else if (!add && !self) {
+		/* It is hcomm0's until another takes it. */
+		ret = -EINVAL;
+	} else {
 		hcomm_sysfs_port_del(port);
 		WRITE_ONCE(port->owner, add ? self : 0);
 		hcomm_port_show(port);

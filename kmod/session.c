@@ -306,6 +306,8 @@ void hcomm_session_connected(struct hcomm_session *session, u32 epoch)
 		hcomm_session_fence(session);
 	spin_unlock_bh(&session->lock);
 
+	/* A poke that brought this about is over. */
+	hcomm_path_kick(path);
 	hcomm_session_advertise(session);
 	hcomm_session_push(session);
 }
@@ -554,15 +556,16 @@ static void hcomm_session_goodbye(struct hcomm_session *session)
 static bool hcomm_session_useless(struct hcomm_session *session, ktime_t now)
 {
 	if (hcomm_links_sweep(session)) {
-		session->useless = 0;
+		WRITE_ONCE(session->useless, 0);
 		return false;
 	}
-	if (!session->useless)
-		session->useless = now;
-	if (session->state != HCOMM_SESSION_OPEN)
-		return list_empty(&session->links) &&
-		       ktime_ms_delta(now, session->useless) > HCOMM_USELESS_MS;
-	return ktime_ms_delta(now, session->useless) > HCOMM_USELESS_MS;
+	if (!READ_ONCE(session->useless))
+		WRITE_ONCE(session->useless, now);
+	if (session->state != HCOMM_SESSION_OPEN &&
+	    !list_empty(&session->links))
+		return false;
+	return ktime_ms_delta(now, READ_ONCE(session->useless)) >
+	       HCOMM_USELESS_MS;
 }
 
 /* Since when the silence of the peer means something. */
@@ -812,8 +815,10 @@ struct hcomm_session *hcomm_session_accept(struct hcomm_fabric *fabric,
 
 struct hcomm_fabric *hcomm_fabric_of(unsigned int nr)
 {
-	return nr < HCOMM_MAX_INSTANCES ?
-	       smp_load_acquire(&hcomm_fabrics[nr]) : NULL;
+	if (nr >= HCOMM_MAX_INSTANCES)
+		return NULL;
+	/* Pairs with the release in hcomm_fabric_create(). */
+	return smp_load_acquire(&hcomm_fabrics[nr]);
 }
 
 int hcomm_fabric_create(struct hcomm_instance *instance)

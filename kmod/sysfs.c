@@ -197,6 +197,7 @@ static ssize_t port_state_show(void *object, char *buf)
 	return sysfs_emit(buf, "%s\n",
 			  hcomm_port_active(object) ? "active" : "down");
 }
+
 HCOMM_FILE_RO(port, state);
 
 static ssize_t port_address_show(void *object, char *buf)
@@ -207,6 +208,7 @@ static ssize_t port_address_show(void *object, char *buf)
 		return sysfs_emit(buf, "\n");
 	return hcomm_addr_emit(buf, addr);
 }
+
 HCOMM_FILE_RO(port, address);
 
 static ssize_t port_netdev_show(void *object, char *buf)
@@ -227,6 +229,7 @@ static ssize_t port_netdev_show(void *object, char *buf)
 	rdma_put_gid_attr(attr);
 	return ret;
 }
+
 HCOMM_FILE_RO(port, netdev);
 
 static ssize_t port_mtu_show(void *object, char *buf)
@@ -238,6 +241,7 @@ static ssize_t port_mtu_show(void *object, char *buf)
 		return sysfs_emit(buf, "0\n");
 	return sysfs_emit(buf, "%d\n", ib_mtu_enum_to_int(attr.active_mtu));
 }
+
 HCOMM_FILE_RO(port, mtu);
 
 static ssize_t port_gid_type_show(void *object, char *buf)
@@ -250,6 +254,7 @@ static ssize_t port_gid_type_show(void *object, char *buf)
 		return sysfs_emit(buf, "rocev2\n");
 	return sysfs_emit(buf, "ib\n");
 }
+
 HCOMM_FILE_RO(port, gid_type);
 
 static struct attribute *port_attrs[] = {
@@ -302,6 +307,7 @@ static ssize_t session_state_show(void *object, char *buf)
 
 	return sysfs_emit(buf, "%s\n", names[READ_ONCE(session->state)]);
 }
+
 HCOMM_FILE_RO(session, state);
 
 static ssize_t session_peer_show(void *object, char *buf)
@@ -310,6 +316,7 @@ static ssize_t session_peer_show(void *object, char *buf)
 
 	return sysfs_emit(buf, "%*phN\n", HCOMM_ID_BYTES, session->peer);
 }
+
 HCOMM_FILE_RO(session, peer);
 
 static struct attribute *session_attrs[] = {
@@ -332,6 +339,7 @@ static ssize_t path_state_show(void *object, char *buf)
 	return sysfs_emit(buf, "%s\n",
 			  hcomm_path_state_name(READ_ONCE(path->state)));
 }
+
 HCOMM_FILE_RO(path, state);
 
 static ssize_t hcomm_path_addr_show(struct hcomm_path *path, const u8 *from,
@@ -351,6 +359,7 @@ static ssize_t path_src_show(void *object, char *buf)
 
 	return hcomm_path_addr_show(path, path->src, buf);
 }
+
 HCOMM_FILE_RO(path, src);
 
 static ssize_t path_dst_show(void *object, char *buf)
@@ -359,6 +368,7 @@ static ssize_t path_dst_show(void *object, char *buf)
 
 	return hcomm_path_addr_show(path, path->dst, buf);
 }
+
 HCOMM_FILE_RO(path, dst);
 
 static ssize_t path_device_show(void *object, char *buf)
@@ -373,6 +383,7 @@ static ssize_t path_device_show(void *object, char *buf)
 	hcomm_conn_put(conn);
 	return ret;
 }
+
 HCOMM_FILE_RO(path, device);
 
 static ssize_t path_bytes_sent_show(void *object, char *buf)
@@ -381,6 +392,7 @@ static ssize_t path_bytes_sent_show(void *object, char *buf)
 
 	return sysfs_emit(buf, "%lld\n", atomic64_read(&path->bytes_sent));
 }
+
 HCOMM_FILE_RO(path, bytes_sent);
 
 static ssize_t path_bytes_received_show(void *object, char *buf)
@@ -389,6 +401,7 @@ static ssize_t path_bytes_received_show(void *object, char *buf)
 
 	return sysfs_emit(buf, "%lld\n", atomic64_read(&path->bytes_received));
 }
+
 HCOMM_FILE_RO(path, bytes_received);
 
 static ssize_t path_in_flight_show(void *object, char *buf)
@@ -397,6 +410,7 @@ static ssize_t path_in_flight_show(void *object, char *buf)
 
 	return sysfs_emit(buf, "%llu\n", READ_ONCE(path->sched.posted));
 }
+
 HCOMM_FILE_RO(path, in_flight);
 
 static ssize_t path_rate_show(void *object, char *buf)
@@ -405,6 +419,7 @@ static ssize_t path_rate_show(void *object, char *buf)
 
 	return sysfs_emit(buf, "%llu\n", READ_ONCE(path->sched.rate));
 }
+
 HCOMM_FILE_RO(path, rate);
 
 static ssize_t path_replayed_show(void *object, char *buf)
@@ -413,6 +428,7 @@ static ssize_t path_replayed_show(void *object, char *buf)
 
 	return sysfs_emit(buf, "%lld\n", atomic64_read(&path->replayed));
 }
+
 HCOMM_FILE_RO(path, replayed);
 
 static ssize_t path_reconnects_show(void *object, char *buf)
@@ -421,6 +437,7 @@ static ssize_t path_reconnects_show(void *object, char *buf)
 
 	return sysfs_emit(buf, "%u\n", READ_ONCE(path->reconnects));
 }
+
 HCOMM_FILE_RO(path, reconnects);
 
 static ssize_t path_last_error_show(void *object, char *buf)
@@ -429,6 +446,7 @@ static ssize_t path_last_error_show(void *object, char *buf)
 
 	return sysfs_emit(buf, "%d\n", READ_ONCE(path->error));
 }
+
 HCOMM_FILE_RO(path, last_error);
 
 /* The path comes back by itself: what an operator or a test does to prove it. */
@@ -437,6 +455,7 @@ static ssize_t path_disconnect_store(void *object)
 	hcomm_path_error(object, -ENOTCONN);
 	return 0;
 }
+
 HCOMM_FILE_WO(path, disconnect);
 
 static ssize_t path_reconnect_store(void *object)
@@ -450,6 +469,7 @@ static ssize_t path_reconnect_store(void *object)
 	hcomm_path_kick(path);
 	return 0;
 }
+
 HCOMM_FILE_WO(path, reconnect);
 
 static struct attribute *path_attrs[] = {

@@ -297,6 +297,27 @@ TEST_F_TIMEOUT(paths, survive_link_down_and_up, 300)
 	traffic(_metadata, &self->p, &c, 100);
 }
 
+/* The cable is out for a while, and nobody but silence tells. */
+static void cut_by_loss(unsigned int round)
+{
+	shell("tc qdisc replace dev h0l0 root netem loss 100%");
+	shell("tc qdisc replace dev h1l0 root netem loss 100%");
+	nap(1000 + round * 200);
+	shell("tc qdisc del dev h0l0 root");
+	shell("tc qdisc del dev h1l0 root");
+}
+
+TEST_F_TIMEOUT(paths, survive_a_cable_pulled_and_put_back, 300)
+{
+	struct cutter c = {
+		.cut = cut_by_loss,
+		.cuts = thorough() ? 6 : 2,
+		.gap_ms = 2500,
+	};
+
+	traffic(_metadata, &self->p, &c, 100);
+}
+
 static void cut_by_removal(unsigned int round)
 {
 	unsigned int i = round % 2;
