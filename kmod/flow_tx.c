@@ -157,7 +157,10 @@ static int hcomm_admit_mark(struct hcomm_stream *stream, struct hcomm_op *op,
 {
 	xfer->gets = stream->flow.tx.get_next;
 	if (!hcomm_flow_tx_mark(&stream->flow, &xfer->flow_op)) {
-		if (xfer->gets <= stream->flow.tx.get_floor)
+		/* What was before it may still be on its way to the ring. */
+		if (!stream->finishing && list_empty(&stream->done) &&
+		    list_empty(&stream->fences) &&
+		    xfer->gets <= stream->flow.tx.get_floor)
 			return 1;
 		list_add_tail(&xfer->flow_op.node, &stream->fences);
 	}

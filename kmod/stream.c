@@ -114,8 +114,8 @@ static struct hcomm_xfer *hcomm_stream_finished(struct hcomm_stream *stream)
 	while ((xfer = list_first_entry_or_null(&stream->done,
 						struct hcomm_xfer,
 						flow_op.node))) {
-		if (xfer->kind != HCOMM_XFER_MARK || xfer->flow_op.status ||
-		    xfer->gets <= stream->flow.tx.get_floor)
+		/* One message may acknowledge it and answer a GET before it. */
+		if (xfer->kind != HCOMM_XFER_MARK || xfer->flow_op.status)
 			break;
 		list_move_tail(&xfer->flow_op.node, &stream->fences);
 	}
