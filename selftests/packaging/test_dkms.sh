@@ -54,6 +54,7 @@ prepare()
 try_kernel()
 {
 	release=$($lab kver "$1")
+	mkdir -p "$work/modules/$release"
 	: >"$work/log"
 	in_own_trees build -k "$release" && in_own_trees install -k "$release"
 	check "dkms builds and installs for $1" $?
