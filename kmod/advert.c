@@ -483,7 +483,7 @@ void hcomm_rwins_drop(struct hcomm_remote *remote)
 	unsigned long id;
 
 	xa_for_each(&remote->windows, id, rwin) {
-		xa_erase(&remote->windows, id);
+		xa_erase_bh(&remote->windows, id);
 		if (!xa_is_value(rwin))
 			hcomm_rwin_retire(rwin, NULL);
 	}
@@ -531,7 +531,7 @@ static int hcomm_rwin_publish(struct hcomm_link *link,
 	struct hcomm_rwin *rwin = remote->arriving;
 	struct hcomm_rwin *old;
 
-	old = xa_store(&remote->windows, rwin->id, rwin, GFP_KERNEL_ACCOUNT);
+	old = xa_store_bh(&remote->windows, rwin->id, rwin, GFP_KERNEL_ACCOUNT);
 	if (xa_is_err(old))
 		return xa_err(old);
 	remote->arriving = NULL;
@@ -627,7 +627,7 @@ int hcomm_revoke_received(struct hcomm_session *session,
 		hcomm_link_settle(link);
 		goto out;
 	}
-	old = xa_store(&remote->windows, m->h.window, xa_mk_value(1),
+	old = xa_store_bh(&remote->windows, m->h.window, xa_mk_value(1),
 		       GFP_KERNEL_ACCOUNT);
 	if (xa_is_err(old)) {
 		ret = xa_err(old);

@@ -119,6 +119,7 @@ static int hcomm_cm_ask(struct hcomm_conn *conn)
 	hcomm_hello_fill(&hello, conn);
 	hcomm_wire_hello_encode(&hello, data);
 	hcomm_cm_param(&param, data);
+	conn->asked = true;
 	return rdma_connect_locked(conn->id, &param);
 }
 
@@ -149,7 +150,6 @@ static int hcomm_cm_answered(struct hcomm_conn *conn,
 	if (ret < 0)
 		return ret;
 	conn->peer_credits = hello.credits;
-	conn->connected = true;
 	spin_lock_bh(&session->lock);
 	if (session->state == HCOMM_SESSION_NEW &&
 	    conn->kind == HCOMM_QP_SMALL) {
@@ -239,7 +239,8 @@ static int hcomm_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 {
 	struct hcomm_conn *conn = id->context;
 
-	if (READ_ONCE(conn->state) == HCOMM_CONN_CLOSED)
+	/* Buried, or on the way there. */
+	if (!conn || READ_ONCE(conn->state) == HCOMM_CONN_CLOSED)
 		return 0;
 	return hcomm_conn_event(conn, id, event);
 }
@@ -429,7 +430,7 @@ static int hcomm_cm_accept(struct hcomm_session *session,
 	hcomm_rdev_get(port->rdev);
 	conn->id = id;
 	conn->peer_credits = hello->credits;
-	conn->connected = true;
+	conn->asked = true;
 	rdma_set_ack_timeout(id, HCOMM_ACK_TIMEOUT);
 	ret = hcomm_conn_setup(conn);
 	if (ret)

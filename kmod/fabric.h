@@ -96,6 +96,7 @@ struct hcomm_port {
 	struct hcomm_rdev *rdev;
 	u32 nr;				/* as the device counts: from 1 */
 	unsigned int owner;		/* instance; ports_lock */
+	bool up;			/* as the last event said */
 	struct kobject *dir;		/* ports_lock; sysfs.c */
 };
 
@@ -138,6 +139,11 @@ struct hcomm_port *hcomm_port_choose(struct hcomm_fabric *fabric,
 struct hcomm_port *hcomm_port_of_id(struct hcomm_fabric *fabric,
 				    struct rdma_cm_id *id);
 void hcomm_port_put(struct hcomm_port *port);
+/*
+ * Destroys @id, which has no queue pair and whose events mean nothing any more,
+ * when the port is active again or the device goes.
+ */
+void hcomm_port_bury(struct hcomm_port *port, struct rdma_cm_id *id);
 /* Some port of the instance is active. */
 bool hcomm_ports_active(struct hcomm_fabric *fabric);
 /* "<device>/<port>" becomes the instance's, or hcomm0's again. */
@@ -195,7 +201,7 @@ struct hcomm_conn {
 	u32 epoch;
 	bool ours;			/* we asked for it */
 	bool poke;			/* has no queue pair */
-	bool connected;			/* rdma_disconnect() makes sense */
+	bool asked;			/* the connection manager has to end it */
 	bool fatal;			/* to be noticed by the path's work */
 	u16 peer_credits;
 	refcount_t refs;		/* the path, a builder of registrations */

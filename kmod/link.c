@@ -189,7 +189,7 @@ static struct hcomm_link *hcomm_link_create(struct hcomm_session *session,
 	xa_init(&link->streams);
 	INIT_LIST_HEAD(&link->adverts);
 	INIT_LIST_HEAD(&link->dying);
-	if (xa_insert(&session->handles, group->handle, link,
+	if (xa_insert_bh(&session->handles, group->handle, link,
 		      GFP_KERNEL_ACCOUNT)) {
 		kfree(link);
 		return NULL;
@@ -248,11 +248,11 @@ static void hcomm_link_remove(struct hcomm_link *link)
 
 	lockdep_assert_held(&session->links_lock);
 	xa_for_each(&link->remotes, rank, remote) {
-		xa_erase(&link->remotes, rank);
+		xa_erase_bh(&link->remotes, rank);
 		hcomm_rwins_drop(remote);
 		hcomm_remote_put(remote);
 	}
-	xa_erase(&session->handles, link->group->handle);
+	xa_erase_bh(&session->handles, link->group->handle);
 	list_del(&link->session_node);
 	spin_lock_bh(&link->group->links_lock);
 	list_del(&link->group_node);
@@ -279,24 +279,31 @@ bool hcomm_links_sweep(struct hcomm_session *session)
 
 /* --------------------------------------------------- our own members */
 
-static void hcomm_prove_done(struct hcomm_note *note, bool delivered)
+static void hcomm_local_told(struct hcomm_link *link, u32 rank)
 {
-	struct hcomm_link *link = note->arg;
 	struct hcomm_session *session = link->session;
-	u32 rank = note->msg.hdr.src;
-	struct hcomm_local *local;
 	struct hcomm_stream *stream;
+	struct hcomm_local *local;
 	unsigned long index;
 
 	mutex_lock(&session->links_lock);
 	local = xa_load(&link->locals, rank);
-	if (delivered && local && !local->leaving) {
+	if (local && !local->leaving) {
 		local->told = true;
 		xa_for_each(&link->streams, index, stream)
 			if (stream->flow.src == rank)
 				hcomm_stream_open(stream);
 	}
 	mutex_unlock(&session->links_lock);
+}
+
+/* Delivered: from inbox_work. Otherwise the caller may hold links_lock. */
+static void hcomm_prove_done(struct hcomm_note *note, bool delivered)
+{
+	struct hcomm_link *link = note->arg;
+
+	if (delivered)
+		hcomm_local_told(link, note->msg.hdr.src);
 	hcomm_link_put(link);
 }
 
@@ -375,7 +382,7 @@ static int hcomm_link_add_local(struct hcomm_link *link,
 	local = kzalloc(sizeof(*local), GFP_KERNEL_ACCOUNT);
 	if (!local)
 		return -ENOMEM;
-	ret = xa_insert(&link->locals, member->rank, local, GFP_KERNEL_ACCOUNT);
+	ret = xa_insert_bh(&link->locals, member->rank, local, GFP_KERNEL_ACCOUNT);
 	if (ret) {
 		kfree(local);
 		return ret;
@@ -538,7 +545,7 @@ void hcomm_link_settle(struct hcomm_link *link)
 			note->msg.hdr.aux = local->cause;
 			hcomm_session_note(session, note);
 		}
-		xa_erase(&link->locals, rank);
+		xa_erase_bh(&link->locals, rank);
 		hcomm_member_put(local->member);
 		kfree(local);
 	}
@@ -690,7 +697,7 @@ static int hcomm_link_add_remote(struct hcomm_link *link, u32 rank)
 	refcount_set(&remote->refs, 1);
 	remote->rank = rank;
 	xa_init(&remote->windows);
-	ret = xa_insert(&link->remotes, rank, remote, GFP_KERNEL_ACCOUNT);
+	ret = xa_insert_bh(&link->remotes, rank, remote, GFP_KERNEL_ACCOUNT);
 	if (ret) {
 		kfree(remote);
 		return ret;
@@ -983,7 +990,7 @@ static bool hcomm_link_end(struct hcomm_link *link, int error,
 	}
 	hcomm_adverts_end(link);
 	xa_for_each(&link->locals, index, local) {
-		xa_erase(&link->locals, index);
+		xa_erase_bh(&link->locals, index);
 		hcomm_member_put(local->member);
 		kfree(local);
 	}

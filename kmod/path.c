@@ -682,6 +682,7 @@ void hcomm_conn_destroy(struct hcomm_conn *conn)
 {
 	struct hcomm_table *table, *more;
 	struct hcomm_send *send, *next;
+	bool mute;
 
 	hcomm_conn_close(conn);
 	/* A handler that runs finishes; the next ones see the state. */
@@ -689,8 +690,9 @@ void hcomm_conn_destroy(struct hcomm_conn *conn)
 		rdma_lock_handler(conn->id);
 		rdma_unlock_handler(conn->id);
 	}
+	mute = conn->asked && !hcomm_port_active(conn->port);
 	if (conn->qp) {
-		if (conn->connected)
+		if (conn->asked && !mute)
 			rdma_disconnect(conn->id);
 		hcomm_conn_drain(conn);
 	}
@@ -701,8 +703,14 @@ void hcomm_conn_destroy(struct hcomm_conn *conn)
 		rdma_destroy_qp(conn->id);
 	if (conn->cq)
 		ib_free_cq(conn->cq);
-	if (conn->id)
+	if (conn->id && mute) {
+		rdma_lock_handler(conn->id);
+		conn->id->context = NULL;
+		rdma_unlock_handler(conn->id);
+		hcomm_port_bury(conn->port, conn->id);
+	} else if (conn->id) {
 		rdma_destroy_id(conn->id);
+	}
 	list_for_each_entry_safe(send, next, &conn->sends_busy, node)
 		hcomm_send_release(send);
 	list_for_each_entry_safe(table, more, &conn->orphans, mem_node)

@@ -84,6 +84,87 @@ static void hcomm_rdev_down(struct hcomm_rdev *rdev, struct hcomm_port *port,
 	}
 }
 
+/* --------------------------------------------------------- graves */
+
+/*
+ * Ending an id sends a message. While its net device is down there is no route
+ * for it, and rxe answers a send without a route by failing the queue pair for
+ * good: that of the connection manager, without which the device never connects
+ * again. So ids of a port that is down wait until it is up.
+ */
+struct hcomm_grave {
+	struct list_head node;
+	struct hcomm_port *port;	/* referenced */
+	struct rdma_cm_id *id;
+};
+
+static LIST_HEAD(hcomm_graves);
+static DEFINE_SPINLOCK(hcomm_graves_lock);	/* the list */
+
+/* The next one over @rdev, or else on a port that is active; off the list. */
+static struct hcomm_grave *hcomm_grave_next(struct hcomm_rdev *rdev)
+{
+	struct hcomm_grave *grave, *found = NULL;
+
+	spin_lock(&hcomm_graves_lock);
+	list_for_each_entry(grave, &hcomm_graves, node) {
+		if (rdev ? grave->port->rdev != rdev : !grave->port->up)
+			continue;
+		list_del(&grave->node);
+		found = grave;
+		break;
+	}
+	spin_unlock(&hcomm_graves_lock);
+	return found;
+}
+
+static void hcomm_graves_empty(struct hcomm_rdev *rdev)
+{
+	struct hcomm_grave *grave;
+
+	while ((grave = hcomm_grave_next(rdev))) {
+		rdma_destroy_id(grave->id);
+		hcomm_port_put(grave->port);
+		kfree(grave);
+	}
+}
+
+static void hcomm_graves_run(struct work_struct *work)
+{
+	hcomm_graves_empty(NULL);
+}
+
+/* Some time after the port, so that routes are there. */
+static DECLARE_DELAYED_WORK(hcomm_graves_work, hcomm_graves_run);
+
+void hcomm_port_bury(struct hcomm_port *port, struct rdma_cm_id *id)
+{
+	struct hcomm_grave *grave;
+
+	grave = kmalloc(sizeof(*grave), GFP_KERNEL);
+	if (!grave) {
+		rdma_destroy_id(id);
+		return;
+	}
+	hcomm_rdev_get(port->rdev);
+	grave->port = port;
+	grave->id = id;
+	spin_lock(&hcomm_graves_lock);
+	list_add_tail(&grave->node, &hcomm_graves);
+	spin_unlock(&hcomm_graves_lock);
+	/* It may have come up meanwhile. */
+	WRITE_ONCE(port->up, hcomm_port_active(port));
+	if (port->up)
+		queue_delayed_work(hcomm_teardown_wq, &hcomm_graves_work, HZ);
+}
+
+static void hcomm_port_event_up(struct hcomm_port *port, bool up)
+{
+	WRITE_ONCE(port->up, up);
+	if (up)
+		queue_delayed_work(hcomm_teardown_wq, &hcomm_graves_work, HZ);
+}
+
 /* A GID table changed: paths whose source address is gone go down. */
 static void hcomm_port_gids_changed(struct hcomm_port *port)
 {
@@ -131,9 +212,14 @@ static void hcomm_rdev_event(struct ib_event_handler *handler,
 		hcomm_rdev_down(rdev, NULL, -EIO, false);
 		break;
 	case IB_EVENT_PORT_ERR:
+		if (!nr || nr > rdev->nr_ports)
+			break;
+		hcomm_port_event_up(&rdev->ports[nr - 1], false);
+		hcomm_rdev_down(rdev, &rdev->ports[nr - 1], -ENETDOWN, false);
+		break;
+	case IB_EVENT_PORT_ACTIVE:
 		if (nr && nr <= rdev->nr_ports)
-			hcomm_rdev_down(rdev, &rdev->ports[nr - 1], -ENETDOWN,
-					false);
+			hcomm_port_event_up(&rdev->ports[nr - 1], true);
 		break;
 	case IB_EVENT_GID_CHANGE:
 		if (nr && nr <= rdev->nr_ports)
@@ -213,6 +299,7 @@ static void hcomm_rdev_remove(struct ib_device *ib, void *data)
 	hcomm_rdev_put(rdev);
 	do {
 		hcomm_rdev_down(rdev, NULL, -ENODEV, false);
+		hcomm_graves_empty(rdev);
 	} while (!wait_for_completion_timeout(&rdev->idle, HZ / 10));
 
 	hcomm_tables_drop(rdev);
@@ -525,4 +612,5 @@ int hcomm_ports_init(void)
 void hcomm_ports_exit(void)
 {
 	ib_unregister_client(&hcomm_ib_client);
+	cancel_delayed_work_sync(&hcomm_graves_work);
 }

@@ -260,7 +260,7 @@ static int hcomm_stream_enlist(struct hcomm_stream *stream)
 	struct hcomm_op *op, *next;
 	int ret;
 
-	ret = xa_reserve(&endpoint->streams, rank, GFP_KERNEL_ACCOUNT);
+	ret = xa_reserve_bh(&endpoint->streams, rank, GFP_KERNEL_ACCOUNT);
 	if (ret)
 		return ret;
 	spin_lock_bh(&endpoint->lock);
@@ -268,7 +268,7 @@ static int hcomm_stream_enlist(struct hcomm_stream *stream)
 	list_for_each_entry_safe(op, next, &endpoint->waiting, node)
 		if (op->sqe.rank == rank)
 			list_move_tail(&op->node, &stream->parked);
-	xa_store(&endpoint->streams, rank, stream, GFP_ATOMIC);
+	xa_store_bh(&endpoint->streams, rank, stream, GFP_ATOMIC);
 	spin_unlock(&stream->lock);
 	spin_unlock_bh(&endpoint->lock);
 	return 0;
@@ -292,11 +292,11 @@ int hcomm_stream_create(struct hcomm_link *link, struct hcomm_member *member,
 	spin_lock_bh(&session->lock);
 	hcomm_fence_flow_add(&session->fence, &stream->flow);
 	spin_unlock_bh(&session->lock);
-	ret = xa_insert(&link->streams, index, stream, GFP_KERNEL_ACCOUNT);
+	ret = xa_insert_bh(&link->streams, index, stream, GFP_KERNEL_ACCOUNT);
 	if (!ret)
 		ret = hcomm_stream_enlist(stream);
 	if (ret) {
-		xa_erase(&link->streams, index);
+		xa_erase_bh(&link->streams, index);
 		spin_lock_bh(&session->lock);
 		hcomm_fence_flow_del(&session->fence, &stream->flow);
 		spin_unlock_bh(&session->lock);
@@ -356,10 +356,10 @@ static void hcomm_stream_cut_off(struct hcomm_stream *stream)
 	struct hcomm_path *path = &session->path;
 	bool starved;
 
-	xa_erase(&link->streams, hcomm_stream_index(stream->flow.src,
+	xa_erase_bh(&link->streams, hcomm_stream_index(stream->flow.src,
 						    stream->flow.dst));
 	spin_lock_bh(&endpoint->lock);
-	xa_erase(&endpoint->streams, stream->flow.dst);
+	xa_erase_bh(&endpoint->streams, stream->flow.dst);
 	spin_unlock_bh(&endpoint->lock);
 	spin_lock_bh(&session->lock);
 	hcomm_fence_flow_del(&session->fence, &stream->flow);

@@ -57,7 +57,7 @@ static bool in_error(struct side *s, uint32_t cause, uint32_t rank, int error)
 	       line->error == error;
 }
 
-TEST_F(ends, the_second_may_join_much_later)
+TEST_F_TIMEOUT(ends, the_second_may_join_much_later, 300)
 {
 	struct hcomm_event event;
 	uint64_t until = now_ns() + 7 * SEC;
@@ -76,7 +76,7 @@ TEST_F(ends, the_second_may_join_much_later)
 			       &event));
 }
 
-TEST_F(ends, the_table_may_come_later)
+TEST_F_TIMEOUT(ends, the_table_may_come_later, 300)
 {
 	struct hcomm_set_peers set = {
 		.peers = (uintptr_t)self->p.peers,
@@ -96,7 +96,7 @@ TEST_F(ends, the_table_may_come_later)
 				       HCOMM_EVENT_MEMBER_UP, &event));
 }
 
-TEST_F(ends, op_before_the_peer_joins_waits_for_it)
+TEST_F_TIMEOUT(ends, op_before_the_peer_joins_waits_for_it, 300)
 {
 	struct side *a = &self->p.side[0], *b = &self->p.side[1];
 	struct hcomm_cqe cqe;
@@ -110,7 +110,7 @@ TEST_F(ends, op_before_the_peer_joins_waits_for_it)
 	EXPECT_EQ(sem_value(&b->r, 2), 9);
 }
 
-TEST_F(ends, wrong_secret_is_told_to_both)
+TEST_F_TIMEOUT(ends, wrong_secret_is_told_to_both, 300)
 {
 	ASSERT_EQ(side_join(&self->p, 0), 0);
 	self->p.group.secret[7] ^= 1;
@@ -119,7 +119,7 @@ TEST_F(ends, wrong_secret_is_told_to_both)
 	EXPECT_TRUE(in_error(&self->p.side[1], HCOMM_CAUSE_PROOF, 0, -EACCES));
 }
 
-TEST_F(ends, leave_is_an_event_and_ends_ops)
+TEST_F_TIMEOUT(ends, leave_is_an_event_and_ends_ops, 300)
 {
 	struct side *a = &self->p.side[0], *b = &self->p.side[1];
 	struct hcomm_event event;
@@ -134,7 +134,7 @@ TEST_F(ends, leave_is_an_event_and_ends_ops)
 	EXPECT_EQ(finish(a, NULL), -ESHUTDOWN);
 }
 
-TEST_F(ends, a_rank_that_left_never_comes_back)
+TEST_F_TIMEOUT(ends, a_rank_that_left_never_comes_back, 300)
 {
 	struct side *a = &self->p.side[0], *b = &self->p.side[1];
 	struct hcomm_join join = self->p.group;
@@ -149,7 +149,7 @@ TEST_F(ends, a_rank_that_left_never_comes_back)
 	EXPECT_EQ(rank_join(&other, 0, &join, 1), -EEXIST);
 }
 
-TEST_F(ends, abort_reaches_the_other_instance)
+TEST_F_TIMEOUT(ends, abort_reaches_the_other_instance, 300)
 {
 	struct side *a = &self->p.side[0], *b = &self->p.side[1];
 	struct hcomm_abort abort = { .error = -EDOM, .op = 4711 };
@@ -163,7 +163,7 @@ TEST_F(ends, abort_reaches_the_other_instance)
 	EXPECT_LT(now_ns() - start, 2 * SEC);
 }
 
-TEST_F(ends, two_groups_do_not_know_each_other)
+TEST_F_TIMEOUT(ends, two_groups_do_not_know_each_other, 300)
 {
 	struct pair other;
 	struct side *a = &self->p.side[0], *b = &self->p.side[1];

@@ -70,7 +70,7 @@ static bool guarded(const char *p, size_t n)
 	return true;
 }
 
-TEST_F(pair, put_places_every_size)
+TEST_F_TIMEOUT(pair, put_places_every_size, 300)
 {
 	size_t most = thorough() ? 9 * MIB : STRIPE + 1;
 	struct side *a = &self->p.side[0], *b = &self->p.side[1];
@@ -91,7 +91,7 @@ TEST_F(pair, put_places_every_size)
 	}
 }
 
-TEST_F(pair, get_fetches_every_size)
+TEST_F_TIMEOUT(pair, get_fetches_every_size, 300)
 {
 	size_t most = thorough() ? 9 * MIB : STRIPE + 1;
 	struct side *a = &self->p.side[0], *b = &self->p.side[1];
@@ -112,7 +112,7 @@ TEST_F(pair, get_fetches_every_size)
 	}
 }
 
-TEST_F(pair, ends_of_registrations_on_both_sides)
+TEST_F_TIMEOUT(pair, ends_of_registrations_on_both_sides, 300)
 {
 	struct side *a = &self->p.side[0], *b = &self->p.side[1];
 	size_t from, to;
@@ -156,7 +156,7 @@ FIXTURE_TEARDOWN(plain)
 
 static const size_t none[PAIR];
 
-TEST_F(plain, longer_than_one_flow_op)
+TEST_F_TIMEOUT(plain, longer_than_one_flow_op, 300)
 {
 	struct side *a = &self->p.side[0], *b = &self->p.side[1];
 	size_t n = (thorough() ? 33 : 17) * MIB + 5;
@@ -176,7 +176,7 @@ TEST_F(plain, longer_than_one_flow_op)
 	ASSERT_EQ(differs(a->base, n, 1), n);
 }
 
-TEST_F(plain, signals_arrive_and_add_up)
+TEST_F_TIMEOUT(plain, signals_arrive_and_add_up, 300)
 {
 	struct side *a = &self->p.side[0], *b = &self->p.side[1];
 	unsigned int i;
@@ -195,7 +195,7 @@ TEST_F(plain, signals_arrive_and_add_up)
  * wrote must stay, and what it read must be whole. Large and small puts take
  * different queue pairs, so an order that is not kept shows at once.
  */
-TEST_F(plain, signal_follows_data_and_nothing_follows_it)
+TEST_F_TIMEOUT(plain, signal_follows_data_and_nothing_follows_it, 300)
 {
 	struct side *a = &self->p.side[0], *b = &self->p.side[1];
 	const unsigned int slots = 8, rounds = thorough() ? 400 : 60;
@@ -240,7 +240,7 @@ TEST_F(plain, signal_follows_data_and_nothing_follows_it)
 	}
 }
 
-TEST_F(plain, fence_completes_after_what_was_before_it)
+TEST_F_TIMEOUT(plain, fence_completes_after_what_was_before_it, 300)
 {
 	struct side *a = &self->p.side[0], *b = &self->p.side[1];
 	struct hcomm_cqe cqe;
@@ -269,7 +269,7 @@ TEST_F(plain, fence_completes_after_what_was_before_it)
 	ASSERT_EQ(differs(a->base + 512 * KIB, 256 * KIB, 9), 256 * KIB);
 }
 
-TEST_F(plain, many_gets_in_flight)
+TEST_F_TIMEOUT(plain, many_gets_in_flight, 300)
 {
 	struct side *a = &self->p.side[0], *b = &self->p.side[1];
 	const unsigned int count = 200;
@@ -294,7 +294,7 @@ TEST_F(plain, many_gets_in_flight)
 	ASSERT_EQ(differs(a->base, count * n, 3), count * n);
 }
 
-TEST_F(plain, more_ops_than_the_flow_takes)
+TEST_F_TIMEOUT(plain, more_ops_than_the_flow_takes, 300)
 {
 	struct side *a = &self->p.side[0], *b = &self->p.side[1];
 	struct hcomm_join join = self->p.group;
@@ -320,7 +320,7 @@ TEST_F(plain, more_ops_than_the_flow_takes)
 	ASSERT_TRUE(WAIT_UNTIL(&b->r, sem_value(&b->r, 0) == 3000));
 }
 
-TEST_F(plain, wrong_ranges_end_that_op_alone)
+TEST_F_TIMEOUT(plain, wrong_ranges_end_that_op_alone, 300)
 {
 	struct side *a = &self->p.side[0], *b = &self->p.side[1];
 
@@ -337,7 +337,7 @@ TEST_F(plain, wrong_ranges_end_that_op_alone)
 	EXPECT_EQ(state_of(&a->r), HCOMM_STATE_ACTIVE);
 }
 
-TEST_F(plain, unknown_semaphore_is_refused_by_its_owner)
+TEST_F_TIMEOUT(plain, unknown_semaphore_is_refused_by_its_owner, 300)
 {
 	struct side *a = &self->p.side[0], *b = &self->p.side[1];
 	uint64_t before = sem_value(&b->r, 0);
@@ -352,7 +352,7 @@ TEST_F(plain, unknown_semaphore_is_refused_by_its_owner)
 	EXPECT_EQ(state_of(&b->r), HCOMM_STATE_ACTIVE);
 }
 
-TEST_F(plain, detached_window_is_stale_and_quiesces)
+TEST_F_TIMEOUT(plain, detached_window_is_stale_and_quiesces, 300)
 {
 	struct side *a = &self->p.side[0], *b = &self->p.side[1];
 	struct hcomm_win_detach detach = { .window = 1 };
@@ -371,7 +371,7 @@ TEST_F(plain, detached_window_is_stale_and_quiesces)
 }
 
 /* Puts race with the detach: each ends well or stale, and none lands later. */
-TEST_F(plain, detach_under_traffic)
+TEST_F_TIMEOUT(plain, detach_under_traffic, 300)
 {
 	struct side *a = &self->p.side[0], *b = &self->p.side[1];
 	struct hcomm_win_detach detach = { .window = 1 };
@@ -400,7 +400,7 @@ TEST_F(plain, detach_under_traffic)
 	TH_LOG("%u of %u were stale", stale, sent);
 }
 
-TEST_F(plain, put_waits_for_the_advert)
+TEST_F_TIMEOUT(plain, put_waits_for_the_advert, 300)
 {
 	struct side *a = &self->p.side[0], *b = &self->p.side[1];
 	struct hcomm_cqe cqe;
@@ -418,7 +418,7 @@ TEST_F(plain, put_waits_for_the_advert)
 	EXPECT_EQ(differs(b->base, 64 * KIB, 6), 64 * KIB);
 }
 
-TEST_F(plain, triggered_put_starts_from_a_remote_signal)
+TEST_F_TIMEOUT(plain, triggered_put_starts_from_a_remote_signal, 300)
 {
 	struct side *a = &self->p.side[0], *b = &self->p.side[1];
 	struct hcomm_sqe *sqe;
