@@ -25,7 +25,7 @@ struct ranks {
 
 /* Forks @n ranks that exit with what @fn returns. */
 void ranks_start(struct ranks *ranks, int n, rank_fn *fn, void *arg);
-/* Waits for all; kills what is left after @seconds. True if none had to be. */
+/* Waits for all; kills what is left after @seconds of patience. True if none had to be. */
 bool ranks_wait(struct ranks *ranks, int seconds);
 /* Both: true when every rank returned 0 in time. */
 bool ranks_run(int n, int seconds, rank_fn *fn, void *arg);
@@ -63,6 +63,8 @@ uint64_t test_now_ns(void);
 uint64_t test_cpu_ns(pid_t pid);
 /* 1 for a quick run, more for a thorough one (HCOMM_SUITE). */
 int test_effort(void);
+/* How much longer than on a real machine things may take here. */
+int test_patience(void);
 /* Memory shared by the ranks that are forked later. */
 void *test_shared(size_t bytes);
 

@@ -249,29 +249,29 @@ FIXTURE_SETUP(arguments)
 
 FIXTURE_TEARDOWN(arguments) {}
 
-TEST_F_TIMEOUT(arguments, of_collectives, 60)
+TEST_F_TIMEOUT(arguments, of_collectives, 300)
 {
 	EXPECT_TRUE(ranks_run(self->n, 50, collectives, NULL));
 }
 
-TEST_F_TIMEOUT(arguments, of_groups_of_calls, 60)
+TEST_F_TIMEOUT(arguments, of_groups_of_calls, 300)
 {
 	EXPECT_TRUE(ranks_run(self->n, 50, calls_in_groups, NULL));
 }
 
-TEST_F_TIMEOUT(arguments, of_heap_windows_and_one_sided_calls, 60)
+TEST_F_TIMEOUT(arguments, of_heap_windows_and_one_sided_calls, 300)
 {
 	EXPECT_TRUE(ranks_run(self->n, 50, heap_and_one_sided, NULL));
 }
 
-TEST_F_TIMEOUT(arguments, of_set_up, 60)
+TEST_F_TIMEOUT(arguments, of_set_up, 300)
 {
 	if (test_instances() > 1)
 		SKIP(return, "one rank, one instance");
 	EXPECT_TRUE(ranks_run(1, 50, alone, NULL));
 }
 
-TEST_F_TIMEOUT(arguments, alignment_is_kept_and_offsets_are_equal, 60)
+TEST_F_TIMEOUT(arguments, alignment_is_kept_and_offsets_are_equal, 300)
 {
 	EXPECT_TRUE(ranks_run(self->n + 1, 50, alignment, NULL));
 }

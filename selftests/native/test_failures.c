@@ -35,7 +35,8 @@ static struct scene *new_scene(int victim, size_t count)
 
 	scene->victim = victim;
 	scene->count = count;
-	scene->slack_ns = SEC;
+	/* A second, but on the debug kernel everything is slow. */
+	scene->slack_ns = test_patience() > 2 ? 5 * SEC : SEC;
 	return scene;
 }
 
@@ -91,7 +92,7 @@ static int learns(struct scene *scene, hcommComm_t comm, hcommResult_t got,
 	CHECK(async == wanted, "async is %s", hcommGetErrorName(async));
 	now = test_now_ns();
 	OK(hcommFinalize());
-	CHECK(test_now_ns() - now < 3 * SEC, "destroying took %.3f s",
+	CHECK(test_now_ns() - now < 3 * SEC * test_patience(), "destroying took %.3f s",
 	      (double)(test_now_ns() - now) / 1e9);
 	return 0;
 }
@@ -194,7 +195,7 @@ static int outwait(int rank, int n, void *arg)
 	return learns(scene, comm, res, HCOMM_TIMEOUT);
 }
 
-TEST_F_TIMEOUT(failures, stopped_rank_is_a_timeout_and_costs_no_cpu, 120)
+TEST_F_TIMEOUT(failures, stopped_rank_is_a_timeout_and_costs_no_cpu, 600)
 {
 	struct scene *scene = new_scene(1, 3000);
 	uint64_t before[MAX_RANKS], used, wall;
@@ -202,7 +203,7 @@ TEST_F_TIMEOUT(failures, stopped_rank_is_a_timeout_and_costs_no_cpu, 120)
 	int r;
 
 	setenv("HCOMM_TIMEOUT", "3", 1);
-	scene->slack_ns = 3 * SEC + 1500 * MSEC;
+	scene->slack_ns += 3 * SEC + 500 * MSEC;
 	ranks_start(&ranks, self->n, outwait, scene);
 	wait_running(scene, self->n);
 	scene->event_ns = test_now_ns();
@@ -268,7 +269,7 @@ static int crowd_rank(int rank, int n, void *arg)
 	return 0;
 }
 
-TEST_F_TIMEOUT(failures, eight_ranks_on_two_cpus_do_not_spin, 300)
+TEST_F_TIMEOUT(failures, eight_ranks_on_two_cpus_do_not_spin, 1500)
 {
 	struct crowd *crowd = test_shared(sizeof(*crowd));
 
@@ -307,7 +308,7 @@ static int aborts(int rank, int n, void *arg)
 	return learns(scene, comm, res, HCOMM_ABORTED);
 }
 
-TEST_F_TIMEOUT(failures, abort_ends_all_ranks, 120)
+TEST_F_TIMEOUT(failures, abort_ends_all_ranks, 600)
 {
 	EXPECT_TRUE(ranks_run(self->n, 50, aborts, new_scene(2, 3000)));
 	EXPECT_TRUE(ranks_run(self->n, 50, aborts, new_scene(0, 100000)));
@@ -344,7 +345,7 @@ static int aborts_itself(int rank, int n, void *arg)
 	return 0;
 }
 
-TEST_F_TIMEOUT(failures, another_thread_may_abort, 60)
+TEST_F_TIMEOUT(failures, another_thread_may_abort, 300)
 {
 	EXPECT_TRUE(ranks_run(self->n, 30, aborts_itself, NULL));
 }
@@ -412,7 +413,7 @@ static int mismatches(int rank, int n, void *arg)
 		res = differ(comm, what, rank == 1, data);
 	CHECK(res == HCOMM_MISMATCH, "%s: %s", hcommGetErrorName(res),
 	      hcommCommGetLastError(comm));
-	CHECK(test_now_ns() - start < 2 * SEC, "found after %.3f s",
+	CHECK(test_now_ns() - start < 2 * SEC * test_patience(), "found after %.3f s",
 	      (double)(test_now_ns() - start) / 1e9);
 	CHECK(names(hcommCommGetLastError(comm), 1) ||
 	      strstr(hcommCommGetLastError(comm), "different calls"), "%s",
@@ -422,7 +423,7 @@ static int mismatches(int rank, int n, void *arg)
 	return 0;
 }
 
-TEST_F_TIMEOUT(failures, different_calls_are_named, 120)
+TEST_F_TIMEOUT(failures, different_calls_are_named, 600)
 {
 	enum difference *what = test_shared(sizeof(*what));
 	int d;
@@ -481,7 +482,7 @@ static int forks(int rank, int n, void *arg)
 	return 0;
 }
 
-TEST_F_TIMEOUT(failures, forked_child_is_refused_and_harmless, 60)
+TEST_F_TIMEOUT(failures, forked_child_is_refused_and_harmless, 300)
 {
 	EXPECT_TRUE(ranks_run(self->n, 30, forks, NULL));
 }
@@ -516,7 +517,7 @@ static int two_threads(int rank, int n, void *arg)
 	return 0;
 }
 
-TEST_F_TIMEOUT(failures, second_thread_is_refused, 60)
+TEST_F_TIMEOUT(failures, second_thread_is_refused, 300)
 {
 	EXPECT_TRUE(ranks_run(2, 30, two_threads, NULL));
 }

@@ -106,7 +106,7 @@ FIXTURE_SETUP(meeting)
 
 FIXTURE_TEARDOWN(meeting) {}
 
-TEST_F_TIMEOUT(meeting, by_root_address_with_and_without_a_secret, 60)
+TEST_F_TIMEOUT(meeting, by_root_address_with_and_without_a_secret, 300)
 {
 	int *with = test_shared(sizeof(*with));
 
@@ -127,7 +127,7 @@ static int like_torchrun(int rank, int n, void *arg)
 	return join_and_sum(rank, n, arg);
 }
 
-TEST_F_TIMEOUT(meeting, by_torchrun_variables, 60)
+TEST_F_TIMEOUT(meeting, by_torchrun_variables, 300)
 {
 	struct sockaddr_in addr = { .sin_family = AF_INET };
 	int port = free_port(16), fd[2], i;
@@ -180,7 +180,7 @@ static int by_id(int rank, int n, void *arg)
 	return 0;
 }
 
-TEST_F_TIMEOUT(meeting, by_unique_id_two_groups, 60)
+TEST_F_TIMEOUT(meeting, by_unique_id_two_groups, 300)
 {
 	EXPECT_TRUE(ranks_run(3, 30, by_id,
 			      test_shared(2 * sizeof(struct id_box))));
@@ -196,7 +196,7 @@ static int again_and_again(int rank, int n, void *arg)
 	return 0;
 }
 
-TEST_F_TIMEOUT(meeting, again_at_the_same_place, 90)
+TEST_F_TIMEOUT(meeting, again_at_the_same_place, 450)
 {
 	EXPECT_TRUE(ranks_run(3, 40, again_and_again, NULL));
 	set_root(free_port(0));
@@ -223,7 +223,7 @@ static int other_secret(int rank, int n, void *arg)
 	return 0;
 }
 
-TEST_F_TIMEOUT(meeting, wrong_secret_is_refused_and_told, 60)
+TEST_F_TIMEOUT(meeting, wrong_secret_is_refused_and_told, 300)
 {
 	set_root(free_port(0));
 	EXPECT_TRUE(ranks_run(3, 30, other_secret, NULL));
@@ -267,7 +267,7 @@ static int not_the_same(int rank, int n, void *arg)
 	return 0;
 }
 
-TEST_F_TIMEOUT(meeting, what_is_missing_is_named, 60)
+TEST_F_TIMEOUT(meeting, what_is_missing_is_named, 300)
 {
 	EXPECT_TRUE(ranks_run(3, 30, too_few, NULL));
 	EXPECT_TRUE(ranks_run(2, 30, no_root, NULL));
@@ -282,7 +282,7 @@ static int join_late(int rank, int n, void *crowd)
 	return join_and_sum(rank, n, NULL);
 }
 
-TEST_F_TIMEOUT(meeting, strangers_do_not_disturb, 60)
+TEST_F_TIMEOUT(meeting, strangers_do_not_disturb, 300)
 {
 	static const char noise[] = "GET / HTTP/1.1\r\nHost: hcomm\r\n\r\n"
 				    "0123456789012345678901234567890123456789";

@@ -263,13 +263,13 @@ FIXTURE_SETUP(p2p)
 
 FIXTURE_TEARDOWN(p2p) {}
 
-TEST_F_TIMEOUT(p2p, sends_in_turn_at_every_size, 300)
+TEST_F_TIMEOUT(p2p, sends_in_turn_at_every_size, 1500)
 {
 	EXPECT_TRUE(ranks_run(self->n, 120, in_turn, NULL));
 	EXPECT_TRUE(ranks_run(self->n + 2, 170, in_turn, NULL));
 }
 
-TEST_F_TIMEOUT(p2p, grouped_exchange_needs_no_order, 300)
+TEST_F_TIMEOUT(p2p, grouped_exchange_needs_no_order, 1500)
 {
 	EXPECT_TRUE(ranks_run(self->n, 120, all_at_once, NULL));
 	EXPECT_TRUE(ranks_run(self->n + 3, 170, all_at_once, NULL));
@@ -278,22 +278,22 @@ TEST_F_TIMEOUT(p2p, grouped_exchange_needs_no_order, 300)
 	}
 }
 
-TEST_F_TIMEOUT(p2p, sends_between_two_keep_their_order, 300)
+TEST_F_TIMEOUT(p2p, sends_between_two_keep_their_order, 1500)
 {
 	EXPECT_TRUE(ranks_run(self->n, 200, keeps_order, NULL));
 }
 
-TEST_F_TIMEOUT(p2p, sizes_that_differ_are_named, 60)
+TEST_F_TIMEOUT(p2p, sizes_that_differ_are_named, 300)
 {
 	EXPECT_TRUE(ranks_run(self->n, 50, wrong_size, NULL));
 }
 
-TEST_F_TIMEOUT(p2p, puts_gets_and_signals, 300)
+TEST_F_TIMEOUT(p2p, puts_gets_and_signals, 1500)
 {
 	EXPECT_TRUE(ranks_run(self->n, 200, one_sided, NULL));
 }
 
-TEST_F_TIMEOUT(p2p, signals_follow_the_data_in_order, 120)
+TEST_F_TIMEOUT(p2p, signals_follow_the_data_in_order, 600)
 {
 	EXPECT_TRUE(ranks_run(self->n, 100, signals_in_order, NULL));
 }

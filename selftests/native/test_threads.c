@@ -143,7 +143,7 @@ FIXTURE(threads) {
 FIXTURE_SETUP(threads) {}
 FIXTURE_TEARDOWN(threads) {}
 
-TEST_F_TIMEOUT(threads, ranks_of_one_process, 300)
+TEST_F_TIMEOUT(threads, ranks_of_one_process, 1500)
 {
 	static int teams[] = { 2, 3, 5 };
 	int i;

@@ -224,35 +224,35 @@ FIXTURE_SETUP(windows)
 
 FIXTURE_TEARDOWN(windows) {}
 
-TEST_F_TIMEOUT(windows, puts_and_gets_at_any_base_and_length, 200)
+TEST_F_TIMEOUT(windows, puts_and_gets_at_any_base_and_length, 1000)
 {
 	if (!test_instances())
 		SKIP(return, "windows need the module");
 	EXPECT_TRUE(ranks_run(self->n, 190, put_and_get, NULL));
 }
 
-TEST_F_TIMEOUT(windows, bounds_are_kept_and_the_group_lives, 60)
+TEST_F_TIMEOUT(windows, bounds_are_kept_and_the_group_lives, 300)
 {
 	if (!test_instances())
 		SKIP(return, "windows need the module");
 	EXPECT_TRUE(ranks_run(self->n, 50, bounds, NULL));
 }
 
-TEST_F_TIMEOUT(windows, what_is_destroyed_is_an_error_for_its_users, 60)
+TEST_F_TIMEOUT(windows, what_is_destroyed_is_an_error_for_its_users, 300)
 {
 	if (!test_instances())
 		SKIP(return, "windows need the module");
 	EXPECT_TRUE(ranks_run(self->n, 50, destroyed, NULL));
 }
 
-TEST_F_TIMEOUT(windows, made_again_and_again, 90)
+TEST_F_TIMEOUT(windows, made_again_and_again, 450)
 {
 	if (!test_instances())
 		SKIP(return, "windows need the module");
 	EXPECT_TRUE(ranks_run(self->n, 80, again, NULL));
 }
 
-TEST_F_TIMEOUT(windows, without_the_module_say_so, 30)
+TEST_F_TIMEOUT(windows, without_the_module_say_so, 300)
 {
 	if (test_instances())
 		SKIP(return, "the module is there");
