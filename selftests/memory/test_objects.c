@@ -391,17 +391,23 @@ TEST_F(objects, who_may_lock_memory_has_no_limit)
 	EXPECT_EQ(arg.memlock_used, 2 * MIB);
 }
 
-static int pin_all_child(void *arg, int in, int out)
+struct pinner {
+	int fd;
+	size_t length;
+};
+
+static int pinner_child(void *arg, int in, int out)
 {
+	struct pinner *pinner = arg;
 	char *base = memory_map(MIB);
 	uint32_t object;
-	int fd = *(int *)arg;
 	int ret;
 
 	if (become_nobody(MIB))
 		return 1;
 	/* What the one before left may still be on its way out. */
-	EVENTUALLY((ret = mem_create(fd, base, MIB, &object)) != -ENOMEM);
+	EVENTUALLY((ret = mem_create(pinner->fd, base, pinner->length,
+				     &object)) != -ENOMEM);
 	if (ret)
 		return 2;
 	tell(out);
@@ -409,19 +415,30 @@ static int pin_all_child(void *arg, int in, int out)
 	return 0;
 }
 
+static struct child pinner_start(size_t length)
+{
+	struct pinner pinner = { .fd = device_open(0), .length = length };
+	struct child child = child_start(pinner_child, &pinner);
+
+	close(pinner.fd);
+	return child;
+}
+
+/* One of the user's processes lives on, so the user is not forgotten. */
 TEST_SLOW(objects, a_killed_process_leaves_no_charge_with_its_user)
 {
-	struct child child;
-	int i, fd;
+	struct child other = pinner_start(1), child;
+	int i;
 
+	ASSERT_TRUE(child_heard(&other));
 	for (i = 0; i < 5; i++) {
-		fd = device_open(0);
-		ASSERT_GE(fd, 0);
-		child = child_start(pin_all_child, &fd);
-		close(fd);
+		child = pinner_start(MIB);
 		EXPECT_TRUE(child_heard(&child));
 		EXPECT_EQ(child_kill(&child), 1000 + SIGKILL);
 	}
+	EXPECT_TRUE(EVENTUALLY(debugfs_lines(0, "objects") == 1));
+	tell(other.to);
+	EXPECT_EQ(child_end(&other), 0);
 	EXPECT_TRUE(EVENTUALLY(!debugfs_lines(0, "objects")));
 }
 
