@@ -365,9 +365,6 @@ static int hcomm_cm_admit(struct hcomm_session *session,
 	if (hello->kind != HCOMM_HELLO_FIRST &&
 	    (session->token != hello->token || !hello->token))
 		return -ESTALE;
-	if (hello->kind == HCOMM_HELLO_SMALL &&
-	    session->state != HCOMM_SESSION_OPEN)
-		return -ESTALE;
 	if (hello->kind == HCOMM_HELLO_BULK) {
 		if (path->state != HCOMM_PATH_CONNECTING ||
 		    path->epoch != hello->epoch ||

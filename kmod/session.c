@@ -632,6 +632,10 @@ static void hcomm_session_end_work(struct work_struct *work)
 	spin_lock_bh(&fabric->lock);
 	list_del_init(&session->node);
 	spin_unlock_bh(&fabric->lock);
+	if (session->error && session->error != -ESHUTDOWN)
+		pr_warn_ratelimited("hcomm%u: session with %*phN ended: error %d, path error %d\n",
+				    fabric->nr, HCOMM_ID_BYTES, session->peer,
+				    session->error, session->path.error);
 	/* A request that found it before is refused: its state says so. */
 	cancel_delayed_work_sync(&session->tick);
 	hcomm_sysfs_session_del(session);
