@@ -432,6 +432,7 @@ struct hcomm_note {
 	struct hcomm_ctl_msg msg;
 	void (*done)(struct hcomm_note *note, bool delivered);	/* may be NULL */
 	void *arg;
+	u32 tag;
 	u8 payload[];
 };
 
@@ -495,7 +496,8 @@ struct hcomm_remote {
 /* A local member as this session knows it. */
 struct hcomm_local {
 	struct hcomm_member *member;	/* referenced */
-	bool told;			/* the peer took note of its proof */
+	u32 proofs;			/* sent so far */
+	bool told;			/* the peer took note of the last one */
 	bool leaving;
 	bool busy;			/* while settling: still on a queue pair */
 	enum hcomm_cause cause;

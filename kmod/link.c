@@ -16,8 +16,9 @@
  *
  * Streams exist for pairs of a local member and a proven rank. They are made
  * before our proof leaves and before the peer's is acknowledged; a stream is
- * opened for sending when the peer has acknowledged our proof. So each side has
- * the stream before the other one's first message comes.
+ * opened for sending when the peer has acknowledged our last proof (one that
+ * came before the peer knew the group was in vain, and it asks for another). So
+ * each side has the stream before the other one's first message comes.
  *
  * Death. A member that ends has its streams killed at once. MEMBER_GONE follows
  * when nothing of them is on a queue pair any more, so that it also says: this
@@ -279,7 +280,7 @@ bool hcomm_links_sweep(struct hcomm_session *session)
 
 /* --------------------------------------------------- our own members */
 
-static void hcomm_local_told(struct hcomm_link *link, u32 rank)
+static void hcomm_local_told(struct hcomm_link *link, u32 rank, u32 proof)
 {
 	struct hcomm_session *session = link->session;
 	struct hcomm_stream *stream;
@@ -288,7 +289,7 @@ static void hcomm_local_told(struct hcomm_link *link, u32 rank)
 
 	mutex_lock(&session->links_lock);
 	local = xa_load(&link->locals, rank);
-	if (local && !local->leaving) {
+	if (local && !local->leaving && local->proofs == proof) {
 		local->told = true;
 		xa_for_each(&link->streams, index, stream)
 			if (stream->flow.src == rank)
@@ -303,7 +304,7 @@ static void hcomm_prove_done(struct hcomm_note *note, bool delivered)
 	struct hcomm_link *link = note->arg;
 
 	if (delivered)
-		hcomm_local_told(link, note->msg.hdr.src);
+		hcomm_local_told(link, note->msg.hdr.src, note->tag);
 	hcomm_link_put(link);
 }
 
@@ -338,6 +339,7 @@ static void hcomm_local_prove(struct hcomm_link *link, struct hcomm_local *local
 	note->msg.hdr.flags = ask ? HCOMM_WIRE_F_REPLY : 0;
 	hcomm_link_get(link);
 	note->arg = link;
+	note->tag = ++local->proofs;
 	note->done = hcomm_prove_done;
 	hcomm_session_note(session, note);
 }
@@ -731,6 +733,15 @@ static int hcomm_link_add_locals(struct hcomm_link *link)
 	return ret;
 }
 
+static void hcomm_link_untell(struct hcomm_link *link)
+{
+	struct hcomm_local *local;
+	unsigned long rank;
+
+	xa_for_each(&link->locals, rank, local)
+		local->told = false;
+}
+
 static int hcomm_prove_accept(struct hcomm_session *session,
 			      struct hcomm_group *group,
 			      const struct hcomm_wire_prove *prove, bool reply)
@@ -748,6 +759,12 @@ static int hcomm_prove_accept(struct hcomm_session *session,
 	    (link->peer_handle && link->peer_handle != prove->handle))
 		goto out;
 	link->peer_handle = prove->handle;
+	/*
+	 * It did not know the group before and took no note of what we said
+	 * until now: streams open when it has our answer.
+	 */
+	if (reply)
+		hcomm_link_untell(link);
 	ret = 0;
 	if (!xa_load(&link->remotes, prove->rank) &&
 	    hcomm_group_claim(group, prove->rank)) {
