@@ -513,6 +513,7 @@ struct hcomm_link {
 	struct list_head group_node;	/* group->links_lock */
 	u32 peer_handle;		/* 0: nothing proven yet */
 	bool asked;			/* links_lock: asked the peer to prove */
+	unsigned long joined;		/* links_lock: jiffies of the last member */
 	bool faulted;			/* group->links_lock, with all of fault* */
 	bool fault_known;		/* the peer told us */
 	u32 fault_reporter;
@@ -544,6 +545,8 @@ void hcomm_link_abort_received(struct hcomm_session *session,
 void hcomm_links_end(struct hcomm_session *session, int error);
 /* Drops links that nobody uses; true if a live proven rank is left. */
 bool hcomm_links_sweep(struct hcomm_session *session);
+/* Takes no member any more, if it has been useless since before @since. */
+bool hcomm_links_close(struct hcomm_session *session, ktime_t since);
 void hcomm_links_path_event(struct hcomm_session *session,
 			    enum hcomm_event_kind kind);
 /* Every link of the group, referenced; kfree() the table. Process context. */

@@ -278,6 +278,18 @@ bool hcomm_links_sweep(struct hcomm_session *session)
 	return used;
 }
 
+bool hcomm_links_close(struct hcomm_session *session, ktime_t since)
+{
+	mutex_lock(&session->links_lock);
+	/* Who joined meanwhile has reset the time. */
+	if (session->useless && ktime_before(session->useless, since) &&
+	    (READ_ONCE(session->state) == HCOMM_SESSION_OPEN ||
+	     list_empty(&session->links)))
+		session->down = true;
+	mutex_unlock(&session->links_lock);
+	return session->down;
+}
+
 /* --------------------------------------------------- our own members */
 
 static void hcomm_local_told(struct hcomm_link *link, u32 rank, u32 proof)
@@ -393,6 +405,7 @@ static int hcomm_link_add_local(struct hcomm_link *link,
 	local->member = member;
 	/* It may prove itself: the session gets its time anew. */
 	WRITE_ONCE(link->session->useless, 0);
+	link->joined = jiffies;
 	xa_for_each(&link->remotes, rank, remote) {
 		if (remote->gone)
 			continue;
@@ -407,14 +420,17 @@ static int hcomm_link_add_local(struct hcomm_link *link,
 	return 0;
 }
 
-static void hcomm_session_add_member(struct hcomm_session *session,
+/* False: the session ends, there may be another. */
+static bool hcomm_session_add_member(struct hcomm_session *session,
 				     struct hcomm_member *member)
 {
 	struct hcomm_link *link;
 	int ret = -ENOMEM;
+	bool down;
 
 	mutex_lock(&session->links_lock);
-	if (!session->down) {
+	down = session->down;
+	if (!down) {
 		link = hcomm_link_of(session, member->group);
 		if (link)
 			ret = hcomm_link_add_local(link, member);
@@ -422,6 +438,9 @@ static void hcomm_session_add_member(struct hcomm_session *session,
 			hcomm_session_reset(session, ret);
 	}
 	mutex_unlock(&session->links_lock);
+	if (down)
+		hcomm_session_reset(session, 0);
+	return !down;
 }
 
 void hcomm_endpoint_init(struct hcomm_member *member)
@@ -457,6 +476,7 @@ void hcomm_session_peers_set(struct hcomm_member *member)
 	u8 last[HCOMM_ID_BYTES] = {};
 	struct hcomm_session *session;
 	struct hcomm_peer peer;
+	bool added;
 	u32 rank;
 
 	for (rank = 0; rank < member->group->size; rank++) {
@@ -465,12 +485,15 @@ void hcomm_session_peers_set(struct hcomm_member *member)
 		    !memcmp(peer.instance_id, last, HCOMM_ID_BYTES))
 			continue;
 		memcpy(last, peer.instance_id, HCOMM_ID_BYTES);
-		session = hcomm_session_want(instance->fabric, &peer,
-					     member->proc->uid);
-		if (IS_ERR(session))
-			continue;
-		hcomm_session_add_member(session, member);
-		hcomm_session_put(session);
+		/* One that has just closed is dead when it says so. */
+		do {
+			session = hcomm_session_want(instance->fabric, &peer,
+						     member->proc->uid);
+			if (IS_ERR(session))
+				break;
+			added = hcomm_session_add_member(session, member);
+			hcomm_session_put(session);
+		} while (!added);
 		cond_resched();
 	}
 }
@@ -1046,8 +1069,9 @@ void hcomm_links_end(struct hcomm_session *session, int error)
 			mutex_unlock(&session->links_lock);
 			return;
 		}
-		again = error && error != -ENETUNREACH && error != -ESHUTDOWN &&
-			!link->nr_remotes && !xa_empty(&link->locals);
+		again = error != -ENETUNREACH && error != -ESHUTDOWN &&
+			!link->nr_remotes && !xa_empty(&link->locals) &&
+			(error || time_before(jiffies, link->joined + 5 * HZ));
 		hcomm_link_get(link);
 		broken = hcomm_link_end(link, error, &fault);
 		hcomm_link_remove(link);

@@ -294,6 +294,7 @@ void hcomm_session_connected(struct hcomm_session *session, u32 epoch)
 	if (session->state == HCOMM_SESSION_NEW) {
 		session->state = HCOMM_SESSION_OPEN;
 		session->first = true;
+		WRITE_ONCE(session->useless, 0);
 	} else {
 		path->reconnects++;
 	}
@@ -561,11 +562,7 @@ static bool hcomm_session_useless(struct hcomm_session *session, ktime_t now)
 	}
 	if (!READ_ONCE(session->useless))
 		WRITE_ONCE(session->useless, now);
-	if (session->state != HCOMM_SESSION_OPEN &&
-	    !list_empty(&session->links))
-		return false;
-	return ktime_ms_delta(now, READ_ONCE(session->useless)) >
-	       HCOMM_USELESS_MS;
+	return hcomm_links_close(session, ktime_sub_ms(now, HCOMM_USELESS_MS));
 }
 
 /* Since when the silence of the peer means something. */
