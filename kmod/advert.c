@@ -628,7 +628,7 @@ int hcomm_revoke_received(struct hcomm_session *session,
 		goto out;
 	}
 	old = xa_store_bh(&remote->windows, m->h.window, xa_mk_value(1),
-		       GFP_KERNEL_ACCOUNT);
+			  GFP_KERNEL_ACCOUNT);
 	if (xa_is_err(old)) {
 		ret = xa_err(old);
 	} else if (!old || xa_is_value(old)) {

@@ -267,7 +267,7 @@ struct hcomm_path {
 	struct hcomm_rdev *poke_rdev;		/* where it is; compared only */
 	bool poke_over;				/* the work ends it */
 
-	spinlock_t sched_lock;
+	spinlock_t sched_lock;		/* from here to pump_again */
 	struct hcomm_sched sched;
 	struct list_head starved;	/* streams that wait for the small QP */
 	bool pumping;
@@ -388,7 +388,7 @@ struct hcomm_session {
 	bool big;			/* deep bulk queues */
 	kuid_t uid;			/* who wanted it first */
 
-	spinlock_t lock;
+	spinlock_t lock;		/* from here to path */
 	enum hcomm_session_state state;
 	int error;			/* why it is dead */
 	u64 token;
@@ -413,7 +413,7 @@ struct hcomm_session {
 
 	struct hcomm_path path;
 
-	struct mutex links_lock;
+	struct mutex links_lock;	/* links, handles, down */
 	struct list_head links;		/* hcomm_link.session_node */
 	struct xarray handles;		/* group handle -> link; RCU readers */
 	bool down;			/* links_lock: takes no new link */

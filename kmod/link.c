@@ -191,7 +191,7 @@ static struct hcomm_link *hcomm_link_create(struct hcomm_session *session,
 	INIT_LIST_HEAD(&link->adverts);
 	INIT_LIST_HEAD(&link->dying);
 	if (xa_insert_bh(&session->handles, group->handle, link,
-		      GFP_KERNEL_ACCOUNT)) {
+			 GFP_KERNEL_ACCOUNT)) {
 		kfree(link);
 		return NULL;
 	}

@@ -357,7 +357,7 @@ static void hcomm_stream_cut_off(struct hcomm_stream *stream)
 	bool starved;
 
 	xa_erase_bh(&link->streams, hcomm_stream_index(stream->flow.src,
-						    stream->flow.dst));
+						       stream->flow.dst));
 	spin_lock_bh(&endpoint->lock);
 	xa_erase_bh(&endpoint->streams, stream->flow.dst);
 	spin_unlock_bh(&endpoint->lock);
@@ -505,14 +505,14 @@ bool hcomm_streams_getting(struct hcomm_session *session)
 /* The fence's view: called with session->lock held. */
 
 static void hcomm_fence_lock(struct hcomm_fence *fence, struct hcomm_flow *flow)
-	__acquires(&container_of(flow, struct hcomm_stream, flow)->lock)
+	__acquires(flow)
 {
 	spin_lock(&container_of(flow, struct hcomm_stream, flow)->lock);
 }
 
 static void hcomm_fence_unlock(struct hcomm_fence *fence,
 			       struct hcomm_flow *flow)
-	__releases(&container_of(flow, struct hcomm_stream, flow)->lock)
+	__releases(flow)
 {
 	spin_unlock(&container_of(flow, struct hcomm_stream, flow)->lock);
 }

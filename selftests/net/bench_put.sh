@@ -21,7 +21,7 @@ theirs()
 	ib_write_bw -R -F -d rxe1_0 -s "$1" -n "$2" -t "$depth" \
 		>/tmp/server 2>&1 &
 	server=$!
-	for attempt in 1 2 3 4 5 6 7 8 9 10; do
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
 		sleep 0.3
 		ib_write_bw -R -F -d rxe0_0 -s "$1" -n "$2" -t "$depth" \
 			10.18.0.2 >/tmp/client 2>&1 && break

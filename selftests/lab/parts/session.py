@@ -35,9 +35,7 @@ def log_folder():
     base.mkdir(parents=True, exist_ok=True)
     for old in sorted(base.iterdir())[:-KEPT_LOGS]:
         shutil.rmtree(old, ignore_errors=True)
-    folder = base / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}"
-    folder.mkdir()
-    return folder
+    return pathlib.Path(tempfile.mkdtemp(prefix=time.strftime("%Y%m%d-%H%M%S-"), dir=base))
 
 
 def find_module(args, kernel):
@@ -78,25 +76,35 @@ class Run:
         self.initramfs = initramfs.get(self.kernel)
         self.deadline = time.monotonic() + args.timeout
         self.logs = log_folder()
-        self.folder = None
-        self.machines = []
-        self.status = [None] * args.vms
-        self.finished = [False] * args.vms
-        self.broken = []
         self.secret = secrets.token_hex(32)
 
     def go(self):
+        """The emulator now and then kills a guest while it boots: once more."""
+        timed_out = self.attempt()
+        if not timed_out and not self.broken and not all(self.booted):
+            say(f"a machine died while booting, before hcomm; kernel logs in {self.logs}: "
+                "once more")
+            self.logs = log_folder()
+            timed_out = self.attempt()
+        return self.verdict(timed_out)
+
+    def attempt(self):
+        """Machines from start to end; True when time ran out."""
         parent = cache_dir() / "run"
         parent.mkdir(exist_ok=True)
         self.folder = pathlib.Path(tempfile.mkdtemp(dir=parent))
+        self.machines = []
+        self.status = [None] * self.args.vms
+        self.booted = [False] * self.args.vms
+        self.finished = [False] * self.args.vms
+        self.broken = []
         try:
             self.start()
-            timed_out = self.pump()
+            return self.pump()
         finally:
             for machine in self.machines:
                 machine.kill()
             shutil.rmtree(self.folder, ignore_errors=True)
-        return self.verdict(timed_out)
 
     def start(self):
         wires = network.Wires(self.args.vms, self.args.instances, self.args.links)
@@ -177,6 +185,8 @@ class Run:
         word, _, rest = line.decode("utf-8", "replace").partition(" ")
         if word == "exit":
             self.status[node] = int(rest)
+        elif word == "booted":
+            self.booted[node] = True
         elif word == "done":
             self.finished[node] = True
         elif word == "broken":
