@@ -6,8 +6,6 @@
 #ifndef HCOMM_LIMITS_H
 #define HCOMM_LIMITS_H
 
-#include <linux/sizes.h>
-
 #define HCOMM_MAX_INSTANCES	64
 #define HCOMM_MAX_MEMBERS	256	/* memberships of a process, per instance */
 #define HCOMM_MAX_OBJECTS	1024	/* memory objects, the same */
@@ -16,7 +14,7 @@
 #define HCOMM_MAX_SQ_ENTRIES	8192
 #define HCOMM_MAX_CQ_ENTRIES	16384
 #define HCOMM_MAX_EVENT_ENTRIES	16384
-#define HCOMM_MAX_OP_BYTES	SZ_1G
+#define HCOMM_MAX_OP_BYTES	(1024ULL * 1024 * 1024)
 #define HCOMM_MAX_SEGMENTS	64	/* heap files a membership offers */
 
 #define HCOMM_OP_TIMEOUT_NS	(590ULL * 1000000000)	/* unless JOIN says */
