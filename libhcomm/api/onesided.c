@@ -71,7 +71,8 @@ static hcommResult_t agree(hcommComm_t comm, struct hcomm_attached *attached,
 				r, (unsigned long long)notes[r].id, comm->rank,
 				(unsigned long long)mine->id);
 		if (notes[r].error)
-			return hcomm_comm_error(comm, HCOMM_SYSTEM_ERROR,
+			return hcomm_comm_error(comm,
+				hcomm_window_result((int)notes[r].error),
 				"rank %d cannot attach the window: %s", r,
 				strerror((int)-notes[r].error));
 		if (attached)

@@ -55,6 +55,7 @@ struct kmod_wire {
 
 	int message_error;		/* first failed message, and to whom */
 	int message_rank;
+	uint64_t message_time;
 };
 
 /* What a negative errno of an ABORT means, and the other way round. */
@@ -545,7 +546,9 @@ static void kmod_check(struct hcommComm *comm)
 			peer->left = true;
 	}
 	/* If the group failed too, its cause says more than a message's end. */
-	if (wire->message_error && !kmod_failed(comm))
+	if (wire->message_error &&
+	    hcomm_now() - wire->message_time >= HCOMM_GRACE_NS &&
+	    !kmod_failed(comm))
 		hcomm_comm_fail(comm, HCOMM_REMOTE_ERROR, wire->message_rank,
 				false, "a message to rank %d was refused: %s%s",
 				wire->message_rank,
@@ -606,6 +609,7 @@ static void complete(struct hcommComm *comm, struct kmod_wire *wire,
 	if (cookie != HCOMM_COOKIE_NONE && !wire->message_error) {
 		wire->message_error = cqe->result;
 		wire->message_rank = (int)cqe->rank;
+		wire->message_time = hcomm_now();
 	}
 	hcomm_log(HCOMM_LOG_TRACE, "a message to rank %u ended with %s",
 		  cqe->rank, strerror(-cqe->result));
@@ -720,6 +724,19 @@ static hcommResult_t kmod_post(struct hcommComm *comm,
 	}
 }
 
+static void kmod_hint(struct hcommComm *comm, int rank, uint64_t offset,
+		      size_t bytes)
+{
+	const struct hcomm_remote remote = {
+		.kind = HCOMM_REMOTE_PUT, .rank = rank,
+		.object = HCOMM_OBJECT_HEAP, .window = 0,
+		.local = offset, .remote = offset, .bytes = bytes,
+		.cookie = HCOMM_COOKIE_NONE,
+	};
+
+	submit(comm->wire, &remote);
+}
+
 /* --------------------------------------------------------------- windows */
 
 static struct hcomm_device *kmod_device(struct hcommComm *comm)
@@ -757,6 +774,7 @@ const struct hcomm_transport hcomm_transport_kmod = {
 	.abort = kmod_abort,
 	.post = kmod_post,
 	.poll = kmod_poll,
+	.hint = kmod_hint,
 	.semaphore = kmod_semaphore,
 	.data_sem = kmod_data_sem,
 	.credit_sem = kmod_credit_sem,

@@ -72,6 +72,9 @@ struct hcomm_transport {
 	hcommResult_t (*post)(struct hcommComm *comm,
 			      const struct hcomm_remote *remote);
 	void (*poll)(struct hcommComm *comm);	/* counts completions */
+	/* Copies from my heap to the same place in @rank's, or does nothing. */
+	void (*hint)(struct hcommComm *comm, int rank, uint64_t offset,
+		     size_t bytes);
 	const uint64_t *(*semaphore)(struct hcommComm *comm, uint32_t sem);
 	/* Semaphores of the library, of any rank: data of and credit from r. */
 	uint32_t (*data_sem)(struct hcommComm *comm, int source);

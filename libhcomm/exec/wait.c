@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "bootstrap/stream.h"
+#include "exec/blame.h"
 #include "exec/comm.h"
 #include "exec/mismatch.h"
 #include "exec/wait.h"
@@ -25,7 +26,7 @@
 #define SEC		1000000000ULL
 #define NOTICE_TIME	(30 * SEC)
 #define MISMATCH_TIME	(10 * MSEC)
-#define GRACE_TIME	(500 * MSEC)
+#define TELL_TIME	SEC
 #define LONGEST_GAP	(128 * MSEC)
 #define SPINS		64	/* between two looks at the clock */
 
@@ -96,6 +97,7 @@ struct watch {
 	uint64_t check_gap;
 	uint64_t next_notice;
 	uint64_t departed;	/* when a rank was seen to have left, or 0 */
+	int told;		/* whom others were told that we wait for, or -1 */
 	bool compared;
 };
 
@@ -109,30 +111,6 @@ static int late_rank(struct hcommComm *comm, const struct hcomm_cond *conds,
 		if (!hcomm_cond_met(comm, &conds[i]) && conds[i].rank >= 0)
 			return conds[i].rank;
 	return -1;
-}
-
-/*
- * Whom @rank waits for in the end, as far as the ranks of this instance tell:
- * a rank that is late only because of another one is not the culprit.
- */
-static int end_of_chain(struct hcommComm *comm, int rank)
-{
-	struct hcomm_rank_state *peer;
-	uint32_t next;
-	int steps;
-
-	for (steps = 0; rank >= 0 && steps < comm->n; steps++) {
-		peer = hcomm_rank(comm, rank);
-		if (rank == comm->rank || !peer->local)
-			break;
-		next = __atomic_load_n(&peer->ctrl->waits_for,
-				       __ATOMIC_RELAXED);
-		if (!next || next > (uint32_t)comm->n ||
-		    (int)next - 1 == comm->rank)
-			break;
-		rank = (int)next - 1;
-	}
-	return rank;
 }
 
 static void describe_late(char *text, size_t room, struct hcommComm *comm,
@@ -166,7 +144,7 @@ static hcommResult_t check_departed(struct hcommComm *comm, struct watch *watch,
 		if (!watch->departed)
 			watch->departed = now;
 		/* What it did before it left counts. */
-		if (now - watch->departed < GRACE_TIME ||
+		if (now - watch->departed < HCOMM_GRACE_NS ||
 		    any_met(comm, conds, nr))
 			return HCOMM_SUCCESS;
 		return hcomm_comm_fail(comm, HCOMM_REMOTE_ERROR, rank, false,
@@ -177,6 +155,22 @@ static hcommResult_t check_departed(struct hcommComm *comm, struct watch *watch,
 	return HCOMM_SUCCESS;
 }
 
+/* Whoever waits for us should know whom we wait for, before he gives up. */
+static void tell_others(struct hcommComm *comm, struct watch *watch,
+			const struct hcomm_cond *conds, int nr, uint64_t now)
+{
+	uint64_t patience = comm->settings.timeout_ns / 3;
+	int rank;
+
+	if (now - watch->start < (patience < TELL_TIME ? patience : TELL_TIME))
+		return;
+	rank = late_rank(comm, conds, nr);
+	if (rank < 0 || rank == watch->told)
+		return;
+	watch->told = rank;
+	hcomm_blame_tell(comm, rank);
+}
+
 static hcommResult_t check_clock(struct hcommComm *comm, struct watch *watch,
 				 const struct hcomm_cond *conds, int nr,
 				 uint64_t now)
@@ -184,7 +178,7 @@ static hcommResult_t check_clock(struct hcommComm *comm, struct watch *watch,
 	char late[64];
 
 	if (now - watch->start >= comm->settings.timeout_ns) {
-		int rank = end_of_chain(comm, late_rank(comm, conds, nr));
+		int rank = hcomm_blame_find(comm, late_rank(comm, conds, nr));
 
 		describe_late(late, sizeof(late), comm, rank);
 		return hcomm_comm_fail(comm, HCOMM_TIMEOUT, rank, false,
@@ -195,7 +189,7 @@ static hcommResult_t check_clock(struct hcommComm *comm, struct watch *watch,
 	if (now >= watch->next_notice) {
 		watch->next_notice = now + (now - watch->start);
 		describe_late(late, sizeof(late), comm,
-			      end_of_chain(comm, late_rank(comm, conds, nr)));
+			      hcomm_blame_find(comm, late_rank(comm, conds, nr)));
 		hcomm_log(HCOMM_LOG_WARN,
 			  "rank %d has been waiting for %s for %.0f s in %s #%llu",
 			  comm->rank, late, (double)(now - watch->start) / 1e9,
@@ -230,6 +224,7 @@ static hcommResult_t look_around(struct hcommComm *comm, struct watch *watch,
 	res = check_departed(comm, watch, conds, nr, now);
 	if (res)
 		return res;
+	tell_others(comm, watch, conds, nr, now);
 	return check_clock(comm, watch, conds, nr, now);
 }
 
@@ -240,9 +235,7 @@ static hcommResult_t sleep_until(struct hcommComm *comm, struct watch *watch,
 	hcommResult_t res = HCOMM_SUCCESS;
 	uint64_t now;
 
-	__atomic_store_n(&comm->ctrl->waits_for,
-			 (uint32_t)(late_rank(comm, conds, nr) + 1),
-			 __ATOMIC_RELAXED);
+	hcomm_blame_sleep(comm, late_rank(comm, conds, nr));
 	for (;;) {
 		comm->transport->park_begin(comm);
 		__atomic_store_n(sleeping, 1, __ATOMIC_SEQ_CST);
@@ -263,14 +256,16 @@ static hcommResult_t sleep_until(struct hcommComm *comm, struct watch *watch,
 			break;
 	}
 	__atomic_store_n(sleeping, 0, __ATOMIC_SEQ_CST);
-	__atomic_store_n(&comm->ctrl->waits_for, 0, __ATOMIC_RELAXED);
+	hcomm_blame_awake(comm);
+	if (watch->told >= 0 && !res)
+		hcomm_blame_tell(comm, -1);
 	return res;
 }
 
 hcommResult_t hcomm_wait(struct hcommComm *comm, const struct hcomm_cond *conds,
 			 int nr)
 {
-	struct watch watch = { .check_gap = MSEC };
+	struct watch watch = { .check_gap = MSEC, .told = -1 };
 	uint64_t now;
 	int i;
 

@@ -15,6 +15,12 @@
 struct hcommComm;
 struct hcomm_call;
 
+/*
+ * What is only a consequence (a departure, a refused message) is not reported
+ * before the failure of the group, if there is one, had this time to arrive.
+ */
+#define HCOMM_GRACE_NS	500000000ULL
+
 enum hcomm_cond_kind {
 	HCOMM_COND_FLAG,	/* *word >= value, stored by a local rank */
 	HCOMM_COND_SLOT,	/* low half of *word has reached value */

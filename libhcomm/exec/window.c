@@ -52,7 +52,7 @@ static int pin_on(struct hcommWin *win, struct hcomm_device *dev, char *why,
 	return 0;
 }
 
-static hcommResult_t result_of(int err)
+hcommResult_t hcomm_window_result(int err)
 {
 	switch (err) {
 	case 0:
@@ -92,13 +92,13 @@ hcommResult_t hcomm_window_create(struct hcommWin **out, void *base,
 		snprintf(why, bytes, "windows need the module: /dev/%s: %s",
 			 device, strerror(-err));
 		free(win);
-		return result_of(err);
+		return hcomm_window_result(err);
 	}
 	err = pin_on(win, dev, why, bytes);
 	if (err) {
 		hcomm_device_put(dev);
 		free(win);
-		return result_of(err);
+		return hcomm_window_result(err);
 	}
 	*out = win;
 	return HCOMM_SUCCESS;

@@ -26,6 +26,9 @@ struct hcomm_attached {
 	uint64_t *sizes;		/* by rank */
 };
 
+/* What a negative errno of the calls below, and 0, means to the user. */
+hcommResult_t hcomm_window_result(int err);
+
 hcommResult_t hcomm_window_create(struct hcommWin **win, void *base,
 				  size_t size, const char *device, char *why,
 				  size_t why_bytes);

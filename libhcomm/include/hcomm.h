@@ -10,9 +10,10 @@
  * changed by a call that returns HCOMM_INVALID_ARGUMENT, HCOMM_INVALID_USAGE
  * or HCOMM_NOT_SUPPORTED. hcommCommGetLastError() has the sentence: rank, op
  * number, cause, and what to do. HCOMM_REMOTE_ERROR, HCOMM_TIMEOUT,
- * HCOMM_ABORTED, HCOMM_MISMATCH, HCOMM_SYSTEM_ERROR and HCOMM_INTERNAL_ERROR
- * from a call that moves data end the group: later calls return the same
- * code, and only hcommCommAbort() or hcommCommDestroy() are of use.
+ * HCOMM_ABORTED, HCOMM_MISMATCH, HCOMM_PERMISSION_DENIED, HCOMM_SYSTEM_ERROR
+ * and HCOMM_INTERNAL_ERROR from a call that moves data end the group: later
+ * calls return the same code, and only hcommCommAbort() or hcommCommDestroy()
+ * are of use.
  *
  * Threads. A group is used by one thread at a time; a second one gets
  * HCOMM_INVALID_USAGE. Different groups may be used by different threads.
@@ -146,10 +147,10 @@ hcommResult_t hcommCommInitRankConfig(hcommComm_t *comm, int nranks,
  *		socket nobody holds: rank 0 listens on its address
  *   HCOMM_ROOT=host:port, HCOMM_RANK, HCOMM_NRANKS; HCOMM_SECRET or
  *		HCOMM_SECRET_FILE			rank 0 listens on port
- *   MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE	torchrun; rank 0 listens on
- *		the first free one of MASTER_PORT + 1 to + 16
  *   HCOMM_RANK, HCOMM_NRANKS, HCOMM_JOB		one host: a local socket named
  *		after HCOMM_JOB, or after the parent process without it
+ *   MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE	torchrun; rank 0 listens on
+ *		the first free one of MASTER_PORT + 1 to + 16
  * With none of them the group has one rank. A second call while the default
  * group exists is HCOMM_INVALID_USAGE.
  */

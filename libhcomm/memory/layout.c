@@ -27,6 +27,8 @@ static void place(struct hcomm_layout *l)
 	at += (size_t)l->n * HCOMM_LINE;
 	l->head = at;
 	at += (size_t)l->n * HCOMM_LINE;
+	l->waits = at;
+	at += (size_t)l->n * HCOMM_LINE;
 	l->sems = at;
 	at += (size_t)l->user_sems * HCOMM_LINE;
 	l->stage_in = align_up(at, 4096);

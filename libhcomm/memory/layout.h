@@ -119,6 +119,7 @@ struct hcomm_layout {
 	size_t bytes;
 	size_t tail;		/* n flags; source s: messages it has delivered */
 	size_t head;		/* n flags; destination d: messages it has taken */
+	size_t waits;		/* n flags; rank r: whom it waits for, blame.c */
 	size_t sems;		/* user_sems flags, added to by local ranks */
 	size_t stage_in;
 	size_t stage_out;
