@@ -14,9 +14,11 @@
  *
  * Locks, outermost first:
  *   ports_lock (mutex)          devices, port ownership
+ *   member->windows_lock (mutex) which windows a member has
  *   session->links_lock (mutex) links, remote ranks, adverts, in process context
  *   member->lock                receive side: semaphores
  *   session->lock               control stream, fence, path state
+ *   endpoint->lock              a member's ops that have no stream yet
  *   stream->lock                one flow, both directions ("flow lock")
  *   path->sched_lock            who posts next
  *   conn->lock                  one send queue
@@ -203,6 +205,7 @@ struct hcomm_conn {
 	bool poke;			/* has no queue pair */
 	bool asked;			/* the connection manager has to end it */
 	bool fatal;			/* to be noticed by the path's work */
+	bool deaf;			/* the receive handler's: lost a letter */
 	u16 peer_credits;
 	refcount_t refs;		/* the path, a builder of registrations */
 	struct completion unused;

@@ -172,6 +172,28 @@ struct hcomm_link **hcomm_links_of(struct hcomm_group *group,
 static void hcomm_link_fault_work(struct work_struct *work);
 static void hcomm_link_settle_work(struct work_struct *work);
 
+/* A link that is made after its group failed has the fault to tell, too. */
+static void hcomm_link_inherit_fault(struct hcomm_link *link)
+{
+	struct hcomm_group *group = link->group;
+	struct hcomm_fault fault;
+	bool failed;
+
+	spin_lock_bh(&group->fault_lock);
+	failed = group->failed;
+	fault = group->fault;
+	spin_unlock_bh(&group->fault_lock);
+	if (!failed)
+		return;
+	spin_lock_bh(&group->links_lock);
+	if (!link->faulted) {
+		link->faulted = true;
+		link->fault = fault;
+		link->fault_reporter = HCOMM_NO_RANK;
+	}
+	spin_unlock_bh(&group->links_lock);
+}
+
 static struct hcomm_link *hcomm_link_create(struct hcomm_session *session,
 					    struct hcomm_group *group)
 {
@@ -203,6 +225,7 @@ static struct hcomm_link *hcomm_link_create(struct hcomm_session *session,
 	spin_lock_bh(&group->links_lock);
 	list_add_tail(&link->group_node, &group->links);
 	spin_unlock_bh(&group->links_lock);
+	hcomm_link_inherit_fault(link);
 	return link;
 }
 
@@ -261,6 +284,24 @@ static void hcomm_link_remove(struct hcomm_link *link)
 	hcomm_link_put(link);
 }
 
+/*
+ * The link goes without a failure of its group: its ranks may prove themselves
+ * again, here or on another session. Those that are gone never come back.
+ */
+static void hcomm_link_unclaim(struct hcomm_link *link)
+{
+	struct hcomm_group *group = link->group;
+	struct hcomm_remote *remote;
+	unsigned long rank;
+
+	lockdep_assert_held(&link->session->links_lock);
+	mutex_lock(&group->lock);
+	xa_for_each(&link->remotes, rank, remote)
+		if (!remote->gone)
+			clear_bit(rank, group->remote_ranks);
+	mutex_unlock(&group->lock);
+}
+
 bool hcomm_links_sweep(struct hcomm_session *session)
 {
 	struct hcomm_link *link, *next;
@@ -268,11 +309,14 @@ bool hcomm_links_sweep(struct hcomm_session *session)
 
 	mutex_lock(&session->links_lock);
 	list_for_each_entry_safe(link, next, &session->links, session_node) {
-		if (link->nr_remotes && !xa_empty(&link->locals))
+		if (link->nr_remotes && !xa_empty(&link->locals)) {
 			used = true;
-		else if (xa_empty(&link->locals) && list_empty(&link->adverts) &&
-			 list_empty(&link->dying))
+		} else if (xa_empty(&link->locals) &&
+			   list_empty(&link->adverts) &&
+			   list_empty(&link->dying)) {
+			hcomm_link_unclaim(link);
 			hcomm_link_remove(link);
+		}
 	}
 	mutex_unlock(&session->links_lock);
 	return used;
@@ -380,6 +424,20 @@ void hcomm_link_prove_all(struct hcomm_session *session)
 	mutex_unlock(&session->links_lock);
 }
 
+/* A member and a proven rank get to know each other. */
+static int hcomm_link_pair(struct hcomm_link *link, struct hcomm_member *member,
+			   struct hcomm_remote *remote, bool open)
+{
+	int ret = hcomm_stream_create(link, member, remote, open);
+
+	if (ret)
+		return ret;
+	hcomm_member_lock(member);
+	hcomm_event_raise(member, HCOMM_EVENT_MEMBER_UP, remote->rank, 0);
+	hcomm_member_unlock(member);
+	return 0;
+}
+
 /* Makes @member known on the link; its streams are there before its proof. */
 static int hcomm_link_add_local(struct hcomm_link *link,
 				struct hcomm_member *member)
@@ -409,7 +467,7 @@ static int hcomm_link_add_local(struct hcomm_link *link,
 	xa_for_each(&link->remotes, rank, remote) {
 		if (remote->gone)
 			continue;
-		ret = hcomm_stream_create(link, member, remote, false);
+		ret = hcomm_link_pair(link, member, remote, false);
 		if (ret)
 			return ret;
 	}
@@ -498,16 +556,33 @@ void hcomm_session_peers_set(struct hcomm_member *member)
 	}
 }
 
+/* Whom the peer believes that the group failed: a member that it knows. */
+static u32 hcomm_link_speaker(struct hcomm_link *link)
+{
+	struct hcomm_local *local;
+	unsigned long rank;
+
+	if (xa_load(&link->locals, link->fault_reporter))
+		return link->fault_reporter;
+	xa_for_each(&link->locals, rank, local)
+		if (!local->leaving)
+			return rank;
+	return HCOMM_NO_RANK;
+}
+
 /* Tells the peer, once, that the group failed, if it did. */
 static void hcomm_link_tell_fault(struct hcomm_link *link)
 {
 	const struct hcomm_fault *fault = &link->fault;
 	struct hcomm_note *note;
+	u32 speaker;
 	bool tell;
 
 	lockdep_assert_held(&link->session->links_lock);
 	spin_lock_bh(&link->group->links_lock);
-	tell = link->faulted && !link->fault_known && link->peer_handle;
+	speaker = hcomm_link_speaker(link);
+	tell = link->faulted && !link->fault_known && link->peer_handle &&
+	       speaker != HCOMM_NO_RANK;
 	if (tell)
 		link->fault_known = true;
 	spin_unlock_bh(&link->group->links_lock);
@@ -516,7 +591,7 @@ static void hcomm_link_tell_fault(struct hcomm_link *link)
 	note = hcomm_note_alloc(HCOMM_WIRE_GROUP_ABORT, 0,
 				GFP_KERNEL | __GFP_NOFAIL);
 	note->msg.hdr.group = link->peer_handle;
-	note->msg.hdr.src = link->fault_reporter;
+	note->msg.hdr.src = speaker;
 	note->msg.hdr.dst = fault->rank;
 	note->msg.hdr.offset = fault->op;
 	note->msg.hdr.delta = -fault->error;
@@ -731,8 +806,8 @@ static int hcomm_link_add_remote(struct hcomm_link *link, u32 rank)
 	xa_for_each(&link->locals, mine, local) {
 		if (local->leaving)
 			continue;
-		ret = hcomm_stream_create(link, local->member, remote,
-					  local->told);
+		ret = hcomm_link_pair(link, local->member, remote,
+				      local->told);
 		if (ret)
 			return ret;
 	}
@@ -756,6 +831,10 @@ static int hcomm_link_add_locals(struct hcomm_link *link)
 	return ret;
 }
 
+/*
+ * The peer did not know the group before and took no note of what we said until
+ * now: streams open when it has our answer.
+ */
 static void hcomm_link_untell(struct hcomm_link *link)
 {
 	struct hcomm_local *local;
@@ -763,6 +842,9 @@ static void hcomm_link_untell(struct hcomm_link *link)
 
 	xa_for_each(&link->locals, rank, local)
 		local->told = false;
+	spin_lock_bh(&link->group->links_lock);
+	link->fault_known = false;
+	spin_unlock_bh(&link->group->links_lock);
 }
 
 static int hcomm_prove_accept(struct hcomm_session *session,
@@ -782,10 +864,6 @@ static int hcomm_prove_accept(struct hcomm_session *session,
 	    (link->peer_handle && link->peer_handle != prove->handle))
 		goto out;
 	link->peer_handle = prove->handle;
-	/*
-	 * It did not know the group before and took no note of what we said
-	 * until now: streams open when it has our answer.
-	 */
 	if (reply)
 		hcomm_link_untell(link);
 	ret = 0;
@@ -801,14 +879,13 @@ static int hcomm_prove_accept(struct hcomm_session *session,
 		goto out;
 	if (reply)
 		hcomm_link_prove(link, false);
+	hcomm_link_tell_fault(link);
 	if (fresh)
 		hcomm_adverts_link(link);
 out:
 	if (session->down)
 		ret = 0;
 	mutex_unlock(&session->links_lock);
-	if (fresh && !ret)
-		hcomm_group_event(group, HCOMM_EVENT_MEMBER_UP, prove->rank, 0);
 	return ret;
 }
 
@@ -1074,6 +1151,8 @@ void hcomm_links_end(struct hcomm_session *session, int error)
 			(error || time_before(jiffies, link->joined + 5 * HZ));
 		hcomm_link_get(link);
 		broken = hcomm_link_end(link, error, &fault);
+		if (!broken)
+			hcomm_link_unclaim(link);
 		hcomm_link_remove(link);
 		mutex_unlock(&session->links_lock);
 

@@ -195,6 +195,8 @@ static void hcomm_member_tell_local(struct hcomm_member *member,
 	hcomm_group_event(member->group, HCOMM_EVENT_MEMBER_DEAD,
 			  member->rank, 0);
 	hcomm_group_fail(member->group, &fault);
+	/* Ahead of its MEMBER_GONE, which waits for what it had posted. */
+	hcomm_session_group_fault(member->group, member->rank, &fault);
 }
 
 void hcomm_member_end(struct hcomm_member *member, enum hcomm_cause cause)

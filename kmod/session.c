@@ -515,11 +515,15 @@ void hcomm_session_received(struct hcomm_conn *conn,
 		hcomm_stream_message(session, conn, m);
 		return;
 	}
-	if (m->h.type == HCOMM_WIRE_CREDIT)
+	if (m->h.type == HCOMM_WIRE_CREDIT || conn->deaf)
 		return;
 	letter = kmalloc(struct_size(letter, data, len), GFP_ATOMIC);
 	if (!letter) {
-		/* Not acknowledged, so the peer sends it again. */
+		/*
+		 * Not acknowledged, so the peer sends it again on the next
+		 * connection, and all that follow it here, too.
+		 */
+		conn->deaf = true;
 		hcomm_conn_error(conn, -ENOMEM);
 		return;
 	}

@@ -3,6 +3,11 @@
  * How a group that spans two instances begins and ends: proofs, leaving,
  * death, abort; and that one group's end is no other's business.
  */
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sys/syscall.h>
+
 #include <kselftest_harness.h>
 
 #include "net/net.h"
@@ -108,6 +113,95 @@ TEST_F_TIMEOUT(ends, op_before_the_peer_joins_waits_for_it, 300)
 	ASSERT_EQ(side_join(&self->p, 1), 0);
 	EXPECT_EQ(finish(a, NULL), 0);
 	EXPECT_EQ(sem_value(&b->r, 2), 9);
+}
+
+/* A page that keeps whoever reads it until it is filled; -errno. */
+static int slow_page(void **page, size_t bytes)
+{
+	struct uffdio_api api = { .api = UFFD_API };
+	struct uffdio_register reg = { .mode = UFFDIO_REGISTER_MODE_MISSING };
+	int fd = syscall(__NR_userfaultfd, O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0)
+		return -errno;
+	*page = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	reg.range.start = (uintptr_t)*page;
+	reg.range.len = bytes;
+	if (*page == MAP_FAILED || ioctl(fd, UFFDIO_API, &api) ||
+	    ioctl(fd, UFFDIO_REGISTER, &reg)) {
+		close(fd);
+		return -errno;
+	}
+	return fd;
+}
+
+struct slow_join {
+	struct rank *r;
+	struct hcomm_join join;
+	int ret;
+};
+
+static void *slow_join(void *arg)
+{
+	struct slow_join *s = arg;
+
+	s->ret = rank_start(s->r, 0, &s->join, 0);
+	return NULL;
+}
+
+TEST_F_TIMEOUT(ends, proof_that_comes_while_the_first_rank_joins, 300)
+{
+	struct side *a = &self->p.side[0], *b = &self->p.side[1];
+	struct slow_join first = { .r = &a->r, .join = self->p.group };
+	size_t bytes = getpagesize();
+	struct uffdio_copy copy = { .len = bytes };
+	char filled[bytes];
+	struct hcomm_event event;
+	struct pollfd at;
+	pthread_t thread;
+	void *page;
+
+	at.events = POLLIN;
+	at.fd = slow_page(&page, bytes);
+	if (at.fd < 0)
+		SKIP(return, "needs userfaultfd");
+	first.join.peers = (uintptr_t)page;
+	first.join.nr_peers = PAIR;
+	ASSERT_EQ(pthread_create(&thread, NULL, slow_join, &first), 0);
+	ASSERT_EQ(poll(&at, 1, 60000), 1);
+	/* The group exists there, without a member, for longer than a tick. */
+	ASSERT_EQ(side_join(&self->p, 1), 0);
+	usleep(2500000);
+	memset(filled, 0, bytes);
+	memcpy(filled, self->p.peers, sizeof(self->p.peers));
+	copy.dst = (uintptr_t)page;
+	copy.src = (uintptr_t)filled;
+	ASSERT_EQ(ioctl(at.fd, UFFDIO_COPY, &copy), 0);
+	ASSERT_EQ(pthread_join(thread, NULL), 0);
+	ASSERT_EQ(first.ret, 0);
+	EXPECT_TRUE(wait_event(&a->r, HCOMM_EVENT_MEMBER_UP, &event));
+	EXPECT_TRUE(wait_event(&b->r, HCOMM_EVENT_MEMBER_UP, &event));
+	push_signal(&a->r, 1, 2, 9);
+	ASSERT_EQ(submit(&a->r, 1), 1);
+	push_signal(&b->r, 0, 3, 8);
+	ASSERT_EQ(submit(&b->r, 1), 1);
+	EXPECT_EQ(finish(a, NULL), 0);
+	EXPECT_EQ(finish(b, NULL), 0);
+	EXPECT_EQ(sem_value(&b->r, 2), 9);
+	EXPECT_EQ(sem_value(&a->r, 3), 8);
+	close(at.fd);
+}
+
+TEST_F_TIMEOUT(ends, who_joins_a_failed_group_is_told, 300)
+{
+	struct side *a = &self->p.side[0], *b = &self->p.side[1];
+	struct hcomm_abort abort = { .error = -EDOM, .op = 4711 };
+
+	ASSERT_EQ(side_join(&self->p, 0), 0);
+	ASSERT_EQ(call(a->r.fd, HCOMM_IOC_ABORT, &abort), 0);
+	ASSERT_EQ(side_join(&self->p, 1), 0);
+	EXPECT_TRUE(in_error(b, HCOMM_CAUSE_ABORT, 0, -EDOM));
 }
 
 TEST_F_TIMEOUT(ends, wrong_secret_is_told_to_both, 300)
