@@ -256,10 +256,13 @@ static hcommResult_t sleep_until(struct hcommComm *comm, struct watch *watch,
 			break;
 	}
 	__atomic_store_n(sleeping, 0, __ATOMIC_SEQ_CST);
+	/* Who gives up says to the end whom it waited for. */
+	if (res)
+		return res;
 	hcomm_blame_awake(comm);
-	if (watch->told >= 0 && !res)
+	if (watch->told >= 0)
 		hcomm_blame_tell(comm, -1);
-	return res;
+	return HCOMM_SUCCESS;
 }
 
 hcommResult_t hcomm_wait(struct hcommComm *comm, const struct hcomm_cond *conds,
