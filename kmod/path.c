@@ -312,6 +312,9 @@ static void hcomm_recv_handle(struct hcomm_conn *conn, struct hcomm_recv *recv,
 	spin_unlock_bh(&conn->lock);
 	if (ret)
 		goto err;
+	/* The data was written ahead of the message that tells of it. */
+	if (m.h.type == HCOMM_WIRE_PART || m.h.type == HCOMM_WIRE_GET_PART)
+		atomic64_add(m.h.length, &conn->path->bytes_received);
 	atomic64_add(len, &conn->path->bytes_received);
 	hcomm_session_received(conn, &m, buf, len);
 	return;
