@@ -98,7 +98,6 @@ struct hcomm_port {
 	struct hcomm_rdev *rdev;
 	u32 nr;				/* as the device counts: from 1 */
 	unsigned int owner;		/* instance; ports_lock */
-	bool up;			/* as the last event said */
 	struct kobject *dir;		/* ports_lock; sysfs.c */
 };
 

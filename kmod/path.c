@@ -681,11 +681,28 @@ void hcomm_conn_abandon(struct hcomm_conn *conn)
 	hcomm_conn_free(conn);
 }
 
+/* Saying good-bye takes a link; see hcomm_port_bury(). */
+static bool hcomm_conn_mute(const struct hcomm_conn *conn)
+{
+	return conn->asked && !hcomm_port_active(conn->port);
+}
+
+static void hcomm_conn_end_id(struct hcomm_conn *conn)
+{
+	if (!hcomm_conn_mute(conn)) {
+		rdma_destroy_id(conn->id);
+		return;
+	}
+	rdma_lock_handler(conn->id);
+	conn->id->context = NULL;
+	rdma_unlock_handler(conn->id);
+	hcomm_port_bury(conn->port, conn->id);
+}
+
 void hcomm_conn_destroy(struct hcomm_conn *conn)
 {
 	struct hcomm_table *table, *more;
 	struct hcomm_send *send, *next;
-	bool mute;
 
 	hcomm_conn_close(conn);
 	/* A handler that runs finishes; the next ones see the state. */
@@ -693,9 +710,8 @@ void hcomm_conn_destroy(struct hcomm_conn *conn)
 		rdma_lock_handler(conn->id);
 		rdma_unlock_handler(conn->id);
 	}
-	mute = conn->asked && !hcomm_port_active(conn->port);
 	if (conn->qp) {
-		if (conn->asked && !mute)
+		if (conn->asked && !hcomm_conn_mute(conn))
 			rdma_disconnect(conn->id);
 		hcomm_conn_drain(conn);
 	}
@@ -706,14 +722,8 @@ void hcomm_conn_destroy(struct hcomm_conn *conn)
 		rdma_destroy_qp(conn->id);
 	if (conn->cq)
 		ib_free_cq(conn->cq);
-	if (conn->id && mute) {
-		rdma_lock_handler(conn->id);
-		conn->id->context = NULL;
-		rdma_unlock_handler(conn->id);
-		hcomm_port_bury(conn->port, conn->id);
-	} else if (conn->id) {
-		rdma_destroy_id(conn->id);
-	}
+	if (conn->id)
+		hcomm_conn_end_id(conn);
 	list_for_each_entry_safe(send, next, &conn->sends_busy, node)
 		hcomm_send_release(send);
 	list_for_each_entry_safe(table, more, &conn->orphans, mem_node)

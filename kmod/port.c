@@ -87,9 +87,9 @@ static void hcomm_rdev_down(struct hcomm_rdev *rdev, struct hcomm_port *port,
 /* --------------------------------------------------------- graves */
 
 /*
- * Ending an id sends a message. While its net device is down there is no route
- * for it, and rxe answers a send without a route by failing the queue pair for
- * good: that of the connection manager, without which the device never connects
+ * Ending an id sends a message. While its link is down the message is lost, and
+ * rxe answers a send that it cannot pass on by failing the queue pair for good:
+ * that of the connection manager, without which the device never connects
  * again. So ids of a port that is down wait until it is up.
  */
 struct hcomm_grave {
@@ -99,43 +99,42 @@ struct hcomm_grave {
 };
 
 static LIST_HEAD(hcomm_graves);
-static DEFINE_SPINLOCK(hcomm_graves_lock);	/* the list */
+static DEFINE_MUTEX(hcomm_graves_lock);	/* the list */
 
-/* The next one over @rdev, or else on a port that is active; off the list. */
-static struct hcomm_grave *hcomm_grave_next(struct hcomm_rdev *rdev)
+static void hcomm_grave_empty(struct hcomm_grave *grave)
 {
-	struct hcomm_grave *grave, *found = NULL;
-
-	spin_lock(&hcomm_graves_lock);
-	list_for_each_entry(grave, &hcomm_graves, node) {
-		if (rdev ? grave->port->rdev != rdev : !grave->port->up)
-			continue;
-		list_del(&grave->node);
-		found = grave;
-		break;
-	}
-	spin_unlock(&hcomm_graves_lock);
-	return found;
+	list_del(&grave->node);
+	rdma_destroy_id(grave->id);
+	hcomm_port_put(grave->port);
+	kfree(grave);
 }
 
-static void hcomm_graves_empty(struct hcomm_rdev *rdev)
-{
-	struct hcomm_grave *grave;
-
-	while ((grave = hcomm_grave_next(rdev))) {
-		rdma_destroy_id(grave->id);
-		hcomm_port_put(grave->port);
-		kfree(grave);
-	}
-}
-
+/* Those whose port is active; the others are looked at again. */
 static void hcomm_graves_run(struct work_struct *work)
 {
-	hcomm_graves_empty(NULL);
+	struct hcomm_grave *grave, *next;
+
+	mutex_lock(&hcomm_graves_lock);
+	list_for_each_entry_safe(grave, next, &hcomm_graves, node)
+		if (hcomm_port_active(grave->port))
+			hcomm_grave_empty(grave);
+	if (!list_empty(&hcomm_graves))
+		queue_delayed_work(hcomm_teardown_wq, to_delayed_work(work), HZ);
+	mutex_unlock(&hcomm_graves_lock);
 }
 
-/* Some time after the port, so that routes are there. */
 static DECLARE_DELAYED_WORK(hcomm_graves_work, hcomm_graves_run);
+
+static void hcomm_graves_of_device(struct hcomm_rdev *rdev)
+{
+	struct hcomm_grave *grave, *next;
+
+	mutex_lock(&hcomm_graves_lock);
+	list_for_each_entry_safe(grave, next, &hcomm_graves, node)
+		if (grave->port->rdev == rdev)
+			hcomm_grave_empty(grave);
+	mutex_unlock(&hcomm_graves_lock);
+}
 
 void hcomm_port_bury(struct hcomm_port *port, struct rdma_cm_id *id)
 {
@@ -149,20 +148,10 @@ void hcomm_port_bury(struct hcomm_port *port, struct rdma_cm_id *id)
 	hcomm_rdev_get(port->rdev);
 	grave->port = port;
 	grave->id = id;
-	spin_lock(&hcomm_graves_lock);
+	mutex_lock(&hcomm_graves_lock);
 	list_add_tail(&grave->node, &hcomm_graves);
-	spin_unlock(&hcomm_graves_lock);
-	/* It may have come up meanwhile. */
-	WRITE_ONCE(port->up, hcomm_port_active(port));
-	if (port->up)
-		queue_delayed_work(hcomm_teardown_wq, &hcomm_graves_work, HZ);
-}
-
-static void hcomm_port_event_up(struct hcomm_port *port, bool up)
-{
-	WRITE_ONCE(port->up, up);
-	if (up)
-		queue_delayed_work(hcomm_teardown_wq, &hcomm_graves_work, HZ);
+	mutex_unlock(&hcomm_graves_lock);
+	queue_delayed_work(hcomm_teardown_wq, &hcomm_graves_work, HZ);
 }
 
 /* A GID table changed: paths whose source address is gone go down. */
@@ -214,12 +203,7 @@ static void hcomm_rdev_event(struct ib_event_handler *handler,
 	case IB_EVENT_PORT_ERR:
 		if (!nr || nr > rdev->nr_ports)
 			break;
-		hcomm_port_event_up(&rdev->ports[nr - 1], false);
 		hcomm_rdev_down(rdev, &rdev->ports[nr - 1], -ENETDOWN, false);
-		break;
-	case IB_EVENT_PORT_ACTIVE:
-		if (nr && nr <= rdev->nr_ports)
-			hcomm_port_event_up(&rdev->ports[nr - 1], true);
 		break;
 	case IB_EVENT_GID_CHANGE:
 		if (nr && nr <= rdev->nr_ports)
@@ -299,7 +283,7 @@ static void hcomm_rdev_remove(struct ib_device *ib, void *data)
 	hcomm_rdev_put(rdev);
 	do {
 		hcomm_rdev_down(rdev, NULL, -ENODEV, false);
-		hcomm_graves_empty(rdev);
+		hcomm_graves_of_device(rdev);
 	} while (!wait_for_completion_timeout(&rdev->idle, HZ / 10));
 
 	hcomm_tables_drop(rdev);
@@ -345,14 +329,6 @@ struct ib_pd *hcomm_rdev_pd(struct hcomm_rdev *rdev, unsigned int instance)
 
 /* --------------------------------------------------------- the port */
 
-bool hcomm_port_active(const struct hcomm_port *port)
-{
-	struct ib_port_attr attr;
-
-	return !ib_query_port(port->rdev->ib, port->nr, &attr) &&
-	       attr.state == IB_PORT_ACTIVE;
-}
-
 /* The address of an iWARP port is that of its net device. */
 static int hcomm_port_netdev_addr(const struct ib_gid_attr *attr, u8 *addr)
 {
@@ -373,18 +349,14 @@ static int hcomm_port_netdev_addr(const struct ib_gid_attr *attr, u8 *addr)
 	return ret;
 }
 
-/*
- * Calls @fn for every address a peer could connect to: RoCE v2 GIDs that are
- * no link-local ones. Stops when it returns true.
- */
-static bool hcomm_port_each_addr(const struct hcomm_port *port,
-				 bool (*fn)(const u8 *addr, void *arg),
-				 void *arg)
+/* Calls @fn for every GID of the port. Stops when it returns true. */
+static bool hcomm_port_each_gid(const struct hcomm_port *port,
+				bool (*fn)(const struct ib_gid_attr *attr,
+					   void *arg),
+				void *arg)
 {
 	struct ib_device *ib = port->rdev->ib;
-	bool iwarp = rdma_protocol_iwarp(ib, port->nr);
 	const struct ib_gid_attr *attr;
-	struct in6_addr addr;
 	bool stop = false;
 	int i, table;
 
@@ -394,16 +366,77 @@ static bool hcomm_port_each_addr(const struct hcomm_port *port,
 		attr = rdma_get_gid_attr(ib, port->nr, i);
 		if (IS_ERR(attr))
 			continue;
-		memcpy(&addr, attr->gid.raw, sizeof(addr));
-		if (iwarp)
-			stop = !hcomm_port_netdev_addr(attr, addr.s6_addr) &&
-			       fn(addr.s6_addr, arg);
-		else if (attr->gid_type == IB_GID_TYPE_ROCE_UDP_ENCAP &&
-			 !(ipv6_addr_type(&addr) & IPV6_ADDR_LINKLOCAL))
-			stop = fn(addr.s6_addr, arg);
+		stop = fn(attr, arg);
 		rdma_put_gid_attr(attr);
 	}
 	return stop;
+}
+
+/* The net device of a GID is up and has a carrier. */
+static bool hcomm_gid_carrier(const struct ib_gid_attr *attr, void *arg)
+{
+	struct net_device *ndev;
+	bool carrier;
+
+	rcu_read_lock();
+	ndev = rdma_read_gid_attr_ndev_rcu(attr);
+	carrier = !IS_ERR(ndev) && netif_carrier_ok(ndev);
+	rcu_read_unlock();
+	return carrier;
+}
+
+/*
+ * A port's state follows its net device by events, which may come a second
+ * after the carrier has gone; the carrier tells at once.
+ */
+bool hcomm_port_active(const struct hcomm_port *port)
+{
+	struct ib_device *ib = port->rdev->ib;
+	struct ib_port_attr attr;
+
+	if (ib_query_port(ib, port->nr, &attr) || attr.state != IB_PORT_ACTIVE)
+		return false;
+	return rdma_protocol_ib(ib, port->nr) ||
+	       hcomm_port_each_gid(port, hcomm_gid_carrier, NULL);
+}
+
+struct hcomm_addr_visit {
+	bool iwarp;
+	bool (*fn)(const u8 *addr, void *arg);
+	void *arg;
+};
+
+static bool hcomm_gid_addr(const struct ib_gid_attr *attr, void *arg)
+{
+	struct hcomm_addr_visit *visit = arg;
+	struct in6_addr addr;
+
+	memcpy(&addr, attr->gid.raw, sizeof(addr));
+	if (visit->iwarp) {
+		if (hcomm_port_netdev_addr(attr, addr.s6_addr))
+			return false;
+	} else if (attr->gid_type != IB_GID_TYPE_ROCE_UDP_ENCAP ||
+		   ipv6_addr_type(&addr) & IPV6_ADDR_LINKLOCAL) {
+		return false;
+	}
+	return visit->fn(addr.s6_addr, visit->arg);
+}
+
+/*
+ * Calls @fn for every address a peer could connect to: RoCE v2 GIDs that are
+ * no link-local ones. Stops when it returns true.
+ */
+static bool hcomm_port_each_addr(const struct hcomm_port *port,
+				 bool (*fn)(const u8 *addr, void *arg),
+				 void *arg)
+{
+	struct hcomm_addr_visit visit = {
+		.iwarp = rdma_protocol_iwarp(port->rdev->ib, port->nr),
+		.fn = fn,
+		.arg = arg,
+	};
+
+	return hcomm_port_each_gid(port, hcomm_gid_addr, &visit);
 }
 
 static bool hcomm_addr_take(const u8 *addr, void *arg)

@@ -271,19 +271,32 @@ TEST_F_TIMEOUT(paths, survive_disconnects, 300)
 	EXPECT_GT(get_number(0, "reconnects"), before);
 }
 
-static void cut_by_link_down(unsigned int round)
+static void link_down(const char *dev)
 {
-	const char *dev = round % 2 ? "h1l0" : "h0l0";
 	char command[64];
 
 	snprintf(command, sizeof(command), "ip link set %s down", dev);
 	shell(command);
-	nap(300);
+}
+
+static void link_up(const char *dev)
+{
+	char command[64];
+
 	snprintf(command, sizeof(command), "ip link set %s up", dev);
 	shell(command);
 	/* The address' neighbours are permanent only while the link is up. */
 	shell("ip neigh replace 10.18.0.2 lladdr 52:54:00:00:01:00 dev h0l0 nud permanent");
 	shell("ip neigh replace 10.18.0.1 lladdr 52:54:00:00:00:00 dev h1l0 nud permanent");
+}
+
+static void cut_by_link_down(unsigned int round)
+{
+	const char *dev = round % 2 ? "h1l0" : "h0l0";
+
+	link_down(dev);
+	nap(300);
+	link_up(dev);
 }
 
 TEST_F_TIMEOUT(paths, survive_link_down_and_up, 300)
@@ -295,6 +308,41 @@ TEST_F_TIMEOUT(paths, survive_link_down_and_up, 300)
 	};
 
 	traffic(_metadata, &self->p, &c, 100);
+}
+
+/*
+ * Net devices that go down as one group: the first one's far end hears of it
+ * only when the last is down, so paths end on a port that says that it is
+ * active and cannot send.
+ */
+static void slow_group(bool make)
+{
+	shell(make ? "for i in $(seq 64); do"
+		     " echo link add slow$i up group 7 type veth peer name slowly$i;"
+		     " done | ip -batch -" :
+		     "for i in $(seq 64); do echo link del slow$i; done | ip -batch -");
+	shell(make ? "ip link set h1l0 group 7" : "ip link set h1l0 group 0");
+}
+
+static void cut_by_group_down(unsigned int round)
+{
+	shell("ip link set group 7 down");
+	nap(100);
+	shell("ip link set group 7 up");
+	link_up("h1l0");
+}
+
+TEST_F_TIMEOUT(paths, survive_ends_that_find_no_carrier, 300)
+{
+	struct cutter c = {
+		.cut = cut_by_group_down,
+		.cuts = thorough() ? 10 : 4,
+		.gap_ms = 1500,
+	};
+
+	slow_group(true);
+	traffic(_metadata, &self->p, &c, 100);
+	slow_group(false);
 }
 
 /* The cable is out for a while, and nobody but silence tells. */
