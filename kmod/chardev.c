@@ -24,6 +24,7 @@
 #include "area.h"
 #include "broker.h"
 #include "chardev.h"
+#include "compat/compat.h"
 #include "instance.h"
 #include "limits.h"
 #include "member.h"
@@ -259,36 +260,25 @@ static int hcomm_call_heap_offer(struct hcomm_call *call)
 	return hcomm_broker_offer(call->member, call->arg);
 }
 
-/* The number is told before the file is there: what fails leaves nothing. */
+/* A descriptor from another process: the security modules have their say. */
 static int hcomm_call_heap_take(struct hcomm_call *call)
 {
+	struct hcomm_heap_take __user *told = call->uarg;
 	struct hcomm_heap_take *take = call->arg;
 	struct file *file;
-	int fd, ret;
+	int ret;
 
 	if (call->usize < offsetofend(struct hcomm_heap_take, fd))
 		return -EINVAL;
 	file = hcomm_broker_take(call->member, take);
 	if (IS_ERR(file))
 		return PTR_ERR(file);
-	fd = get_unused_fd_flags(O_CLOEXEC);
-	if (fd < 0) {
-		ret = fd;
-		goto err_file;
-	}
-	take->fd = fd;
-	if (copy_to_user(call->uarg, take, min(call->usize, sizeof(*take)))) {
+	if (copy_to_user(told, take, min(call->usize, sizeof(*take))))
 		ret = -EFAULT;
-		goto err_fd;
-	}
-	fd_install(fd, file);
-	return 0;
-
-err_fd:
-	put_unused_fd(fd);
-err_file:
+	else
+		ret = hcomm_receive_fd(file, &told->fd, O_CLOEXEC);
 	fput(file);
-	return ret;
+	return min(ret, 0);
 }
 
 static int hcomm_call_abort(struct hcomm_call *call)

@@ -14,11 +14,13 @@
 #include "hcomm_config.h"
 
 #include <linux/device.h>
+#include <linux/fdtable.h>
 #include <linux/file.h>
 #include <linux/hrtimer.h>
 #include <linux/mm.h>
 #include <linux/module.h>
 #include <linux/timer.h>
+#include <linux/uaccess.h>
 
 #ifdef HCOMM_HAVE_UNALIGNED_LINUX
 #include <linux/unaligned.h>
@@ -67,6 +69,23 @@ static inline void vm_flags_clear(struct vm_area_struct *vma, vm_flags_t flags)
 #ifndef HCOMM_HAVE_FD_FILE_FUNCTION
 #define fd_file(f)			((f).file)
 #endif
+
+/* A descriptor of @file for the caller, its number in @ufd, or neither. */
+static inline int hcomm_receive_fd(struct file *file, int __user *ufd,
+				   unsigned int flags)
+{
+#ifdef HCOMM_HAVE_RECEIVE_FD_TOLD
+	return receive_fd(file, ufd, flags);
+#else
+	int fd = receive_fd(file, flags);
+
+	if (fd >= 0 && put_user(fd, ufd)) {
+		close_fd(fd);
+		return -EFAULT;
+	}
+	return fd;
+#endif
+}
 
 #ifndef HCOMM_HAVE_TIMER_DELETE_TIMER
 #define timer_delete_sync(timer)	del_timer_sync(timer)
