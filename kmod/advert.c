@@ -28,6 +28,7 @@
 #include <linux/slab.h>
 
 #include "fabric.h"
+#include "limits.h"
 #include "member.h"
 #include "memory.h"
 #include "session.h"
@@ -164,10 +165,12 @@ void hcomm_session_window_down(struct hcomm_window *window)
 	for (i = 0; i < count; i++) {
 		mutex_lock(&links[i]->session->links_lock);
 		advert = hcomm_advert_find(links[i], member->rank, window->id);
-		if (advert && advert->state == HCOMM_ADVERT_WANTED)
-			hcomm_advert_drop(advert);
-		else if (advert && advert->state == HCOMM_ADVERT_SENT)
-			hcomm_advert_revoke(links[i], advert);
+		if (advert && advert->state != HCOMM_ADVERT_REVOKING) {
+			if (advert->sent)
+				hcomm_advert_revoke(links[i], advert);
+			else
+				hcomm_advert_drop(advert);
+		}
 		mutex_unlock(&links[i]->session->links_lock);
 		hcomm_link_put(links[i]);
 	}
@@ -214,6 +217,7 @@ static int hcomm_advert_send(struct hcomm_link *link,
 	rkeys = kmalloc_array(HCOMM_WIRE_KEYS_MAX, sizeof(*rkeys), GFP_KERNEL);
 	if (!rkeys)
 		return -ENOMEM;
+	advert->sent = true;
 	for (; keys.first < table->count; keys.first += keys.count) {
 		keys.count = min_t(u32, table->count - keys.first,
 				   HCOMM_WIRE_KEYS_MAX);
@@ -529,8 +533,12 @@ static int hcomm_rwin_publish(struct hcomm_link *link,
 			      struct hcomm_remote *remote)
 {
 	struct hcomm_rwin *rwin = remote->arriving;
-	struct hcomm_rwin *old;
+	struct hcomm_rwin *old = xa_load(&remote->windows, rwin->id);
 
+	/* Ops that were checked against the old ones go on with the new. */
+	if (old && old->generation == rwin->generation &&
+	    old->geom.length != rwin->geom.length)
+		return -EPROTO;
 	old = xa_store_bh(&remote->windows, rwin->id, rwin, GFP_KERNEL_ACCOUNT);
 	if (xa_is_err(old))
 		return xa_err(old);
@@ -553,7 +561,7 @@ int hcomm_advert_received(struct hcomm_session *session,
 	int ret;
 
 	ret = hcomm_wire_keys_decode(m, &keys);
-	if (ret || m->h.window == HCOMM_GETS_WINDOW)
+	if (ret || m->h.window >= HCOMM_WINDOW_IDS)
 		return -EPROTO;
 	mutex_lock(&session->links_lock);
 	link = hcomm_link_find(session, m->h.group);
@@ -608,19 +616,23 @@ int hcomm_revoke_received(struct hcomm_session *session,
 	struct hcomm_remote *remote;
 	struct hcomm_link *link;
 	struct hcomm_rwin *old;
+	bool gets = m->h.window == HCOMM_GETS_WINDOW;
 	int ret = 0;
 
+	if (!gets && m->h.window >= HCOMM_WINDOW_IDS)
+		return -EPROTO;
 	mutex_lock(&session->links_lock);
 	link = hcomm_link_find(session, m->h.group);
 	/* No such link or rank: all our members there have said goodbye. */
 	if (!link || !link->peer_handle)
 		goto out;
-	remote = hcomm_remote_find(link, m->h.src);
-	if (!remote) {
+	/* What is posted to a rank that has gone is waited for, too. */
+	remote = xa_load(&link->remotes, m->h.src);
+	if (!remote || (gets && remote->gone)) {
 		hcomm_session_note(session, hcomm_revoked_note(link, m));
 		goto out;
 	}
-	if (m->h.window == HCOMM_GETS_WINDOW) {
+	if (gets) {
 		hcomm_link_kill(link, false, remote->rank, -ESHUTDOWN, true);
 		kfree(remote->gets_answer);
 		remote->gets_answer = hcomm_revoked_note(link, m);

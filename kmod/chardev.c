@@ -101,19 +101,25 @@ static struct hcomm_proc *hcomm_file_proc(struct hcomm_file *file)
 	return proc;
 }
 
-/* The membership of the file, referenced, if its owner calls. */
-static struct hcomm_member *hcomm_file_member(struct hcomm_file *file)
+/* The membership of the file, whose proc is @proc, referenced. */
+static struct hcomm_member *hcomm_file_joined(struct hcomm_file *file,
+					      struct hcomm_proc *proc)
 {
-	struct hcomm_proc *proc = hcomm_file_proc(file);
 	struct hcomm_member *member;
 
-	if (IS_ERR(proc))
-		return ERR_CAST(proc);
 	/* Pairs with the store-release in hcomm_call_join(). */
 	if (!smp_load_acquire(&file->joined))
 		return ERR_PTR(-ENOTCONN);
 	member = hcomm_proc_member(proc, file->index);
 	return member ? member : ERR_PTR(-ESHUTDOWN);
+}
+
+/* The same, if its owner calls. */
+static struct hcomm_member *hcomm_file_member(struct hcomm_file *file)
+{
+	struct hcomm_proc *proc = hcomm_file_proc(file);
+
+	return IS_ERR(proc) ? ERR_CAST(proc) : hcomm_file_joined(file, proc);
 }
 
 /* Ends what the file stands for; once. */
@@ -486,17 +492,19 @@ static int hcomm_mmap(struct file *filp, struct vm_area_struct *vma)
 	return ret;
 }
 
+/* For whoever asks: a kernel thread does for aio, and readiness is no secret. */
 static __poll_t hcomm_poll(struct file *filp, struct poll_table_struct *wait)
 {
 	struct hcomm_file *file = filp->private_data;
-	struct hcomm_proc *proc = hcomm_file_proc(file);
+	/* Pairs with the store-release in hcomm_file_bind(). */
+	struct hcomm_proc *proc = smp_load_acquire(&file->proc);
 	struct hcomm_member *member;
 	__poll_t mask = 0;
 
-	if (IS_ERR(proc))
+	if (!proc)
 		return EPOLLERR;
 	poll_wait(filp, &proc->wait, wait);
-	member = hcomm_file_member(file);
+	member = hcomm_file_joined(file, proc);
 	if (IS_ERR(member))
 		return EPOLLERR | EPOLLHUP;
 	hcomm_member_lock(member);
@@ -528,9 +536,14 @@ static int hcomm_flush(struct file *filp, fl_owner_t id)
 {
 	struct hcomm_file *file = filp->private_data;
 
+	/*
+	 * Pairs with the store-release in hcomm_file_bind(). Others do not wait
+	 * for the lock, which the owner may keep while a page is read.
+	 */
+	if (!smp_load_acquire(&file->proc) || file->owner != id)
+		return 0;
 	mutex_lock(&file->lock);
-	if (file->proc && file->owner == id)
-		hcomm_file_close(file);
+	hcomm_file_close(file);
 	mutex_unlock(&file->lock);
 	return 0;
 }

@@ -341,18 +341,6 @@ static int hcomm_cm_reject(struct rdma_cm_id *id, int reason)
 	return -reason;
 }
 
-/* Whether the session may take a first request now. */
-static int hcomm_cm_admit_first(struct hcomm_session *session,
-				const struct hcomm_wire_hello *hello)
-{
-	lockdep_assert_held(&session->lock);
-	if (session->state != HCOMM_SESSION_NEW)
-		return -EAGAIN;
-	memcpy(session->peer_nonce, hello->nonce, 16);
-	session->token = get_random_u64();
-	return 0;
-}
-
 /* Checks @hello against the session and moves the path for it. */
 static int hcomm_cm_admit(struct hcomm_session *session,
 			  const struct hcomm_wire_hello *hello)
@@ -362,7 +350,9 @@ static int hcomm_cm_admit(struct hcomm_session *session,
 	int ret;
 
 	lockdep_assert_held(&session->lock);
-	if (session->state == HCOMM_SESSION_DEAD)
+	if (session->state == HCOMM_SESSION_DEAD ||
+	    (hello->kind == HCOMM_HELLO_FIRST &&
+	     session->state != HCOMM_SESSION_NEW))
 		return -EAGAIN;
 	if (hello->kind != HCOMM_HELLO_FIRST &&
 	    (session->token != hello->token || !hello->token))
@@ -382,9 +372,8 @@ static int hcomm_cm_admit(struct hcomm_session *session,
 	if (ret)
 		return -EAGAIN;
 	if (hello->kind == HCOMM_HELLO_FIRST) {
-		ret = hcomm_cm_admit_first(session, hello);
-		if (ret)
-			return ret;
+		memcpy(session->peer_nonce, hello->nonce, 16);
+		session->token = get_random_u64();
 	}
 	hcomm_path_move(&path->state, HCOMM_PATH_CONNECTING);
 	path->epoch = hello->epoch;

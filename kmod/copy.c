@@ -38,6 +38,7 @@
 #define HCOMM_COPY_BATCH	64
 #define HCOMM_COPY_SMALL	SZ_8K
 #define HCOMM_COPY_PIECE	SZ_64K
+#define HCOMM_COPY_TURN		SZ_16M	/* before another queue's turn */
 
 struct hcomm_copy_queue {
 	spinlock_t lock;		/* ops, running */
@@ -208,17 +209,30 @@ static bool hcomm_copy_take(struct hcomm_copy_queue *queue, bool small_only,
 	return taken;
 }
 
+/* In bytes: an op without data is no less work than a small copy. */
+static u64 hcomm_copy_cost(const struct hcomm_op *op)
+{
+	return max_t(u64, op->sqe.length, HCOMM_COPY_SMALL);
+}
+
 static void hcomm_copy_work(struct work_struct *work)
 {
 	struct hcomm_copy_queue *queue = container_of(work,
 						      struct hcomm_copy_queue,
 						      work);
 	struct hcomm_member *member = queue->member;
+	u64 left = HCOMM_COPY_TURN;
 	struct hcomm_op *op;
 
 	while (hcomm_copy_take(queue, false, &op)) {
+		left -= min(left, hcomm_copy_cost(op));
 		hcomm_copy_run(op, true);
 		cond_resched();
+		if (left)
+			continue;
+		/* Others have their turn; the runner's reference goes along. */
+		queue_work(hcomm_copy_wq, &queue->work);
+		return;
 	}
 	/* The queue may go with the member. */
 	hcomm_member_put(member);
@@ -235,7 +249,7 @@ static void hcomm_copy_run_small(struct hcomm_copy_queue *queue, u32 *budget)
 		(*budget)--;
 	}
 	if (!*budget || op)
-		queue_work(hcomm_progress_wq, &queue->work);
+		queue_work(hcomm_copy_wq, &queue->work);
 	else
 		hcomm_member_put(member);
 }
@@ -272,10 +286,10 @@ static struct hcomm_copy_queue *hcomm_copy_queue_of(const struct hcomm_op *op)
 	return &copier->queues[rank & copier->mask];
 }
 
-void hcomm_copy_submit(struct hcomm_op *op, struct hcomm_member *target)
+/* True: the queue was idle, and the caller is to see that it runs. */
+static bool hcomm_copy_enqueue(struct hcomm_copy_queue *queue,
+			       struct hcomm_op *op, struct hcomm_member *target)
 {
-	struct hcomm_copy_queue *queue = hcomm_copy_queue_of(op);
-	bool small = hcomm_copy_is_small(op);
 	bool start;
 
 	hcomm_op_get(op);
@@ -290,13 +304,28 @@ void hcomm_copy_submit(struct hcomm_op *op, struct hcomm_member *target)
 		hcomm_member_get(queue->member);
 	}
 	spin_unlock_bh(&queue->lock);
+	return start;
+}
 
-	if (!start)
+void hcomm_copy_submit(struct hcomm_op *op, struct hcomm_member *target)
+{
+	struct hcomm_copy_queue *queue = hcomm_copy_queue_of(op);
+	bool small = hcomm_copy_is_small(op);
+
+	if (!hcomm_copy_enqueue(queue, op, target))
 		return;
 	if (small)
 		hcomm_copy_start(queue);
 	else
-		queue_work(hcomm_progress_wq, &queue->work);
+		queue_work(hcomm_copy_wq, &queue->work);
+}
+
+void hcomm_copy_defer(struct hcomm_op *op, struct hcomm_member *target)
+{
+	struct hcomm_copy_queue *queue = hcomm_copy_queue_of(op);
+
+	if (hcomm_copy_enqueue(queue, op, target))
+		queue_work(hcomm_copy_wq, &queue->work);
 }
 
 bool hcomm_copy_retract(struct hcomm_op *op)

@@ -23,6 +23,8 @@ void hcomm_copier_free(struct hcomm_member *member);
  * it is small and its turn. No lock held, any context.
  */
 void hcomm_copy_submit(struct hcomm_op *op, struct hcomm_member *target);
+/* The same, but it runs in a work item. Beneath the endpoint's lock. */
+void hcomm_copy_defer(struct hcomm_op *op, struct hcomm_member *target);
 /* Takes the op back if it has not started: true, the caller completes it. */
 bool hcomm_copy_retract(struct hcomm_op *op);
 

@@ -594,6 +594,7 @@ struct hcomm_advert {
 	u32 id;
 	u32 generation;
 	enum hcomm_advert_state state;
+	bool sent;			/* the peer may have keys of it */
 	unsigned long until;		/* jiffies: REVOKED is due */
 	struct list_head lingering;	/* GETs given up that keep their memory */
 };
@@ -807,6 +808,8 @@ bool hcomm_stream_post_bulk(struct hcomm_stream *stream,
 			    struct hcomm_path *path);
 /* The member has ended: no op waits or is taken any more. */
 void hcomm_endpoint_end(struct hcomm_member *member, int status);
+/* @target has joined: ops of local members that waited for its rank go on. */
+void hcomm_endpoints_unwait(struct hcomm_member *target);
 /* Ops of all local members to @rank that wait for its proof. */
 void hcomm_endpoints_fail(struct hcomm_group *group, u32 rank, int status);
 

@@ -287,6 +287,9 @@ static enum hcomm_flow_verdict hcomm_place_op(struct hcomm_stream *stream,
 	}
 	if (a->reply) {
 		a->reply->number = hcomm_flow_reply_number(flow, h->sem);
+		/* The request itself told the floor. */
+		if (a->reply->number >= flow->tx.reply_floor + HCOMM_FLOW_GETS)
+			return HCOMM_RX_OUT_OF_WINDOW;
 		verdict = hcomm_flow_rx_place(flow, h, a->reply);
 		a->reply = NULL;
 		return verdict;

@@ -24,6 +24,7 @@
 #include <linux/bitops.h>
 
 #include "compat/compat.h"
+#include "copy.h"
 #include "fabric.h"
 #include "member.h"
 #include "memory.h"
@@ -638,7 +639,21 @@ static struct hcomm_stream *hcomm_stream_to(struct hcomm_member *member,
 	return stream;
 }
 
-/* 0: parked or waiting, and kept; otherwise what the op ends with. */
+/* The rank is on this instance, or was. */
+static bool hcomm_op_is_local(const struct hcomm_op *op)
+{
+	struct hcomm_group *group = op->member->group;
+	struct hcomm_member *target = hcomm_group_member(group, op->sqe.rank);
+
+	if (target)
+		hcomm_member_put(target);
+	return target || hcomm_group_rank_gone(group, op->sqe.rank);
+}
+
+/*
+ * 0: parked or waiting, and kept; -EAGAIN: not ours; otherwise what the op ends
+ * with.
+ */
 static int hcomm_op_park(struct hcomm_op *op, struct hcomm_stream **pstream)
 {
 	struct hcomm_member *member = op->member;
@@ -658,7 +673,11 @@ static int hcomm_op_park(struct hcomm_op *op, struct hcomm_stream **pstream)
 	} else if (endpoint->ended ||
 		   hcomm_group_remote_gone(member->group, op->sqe.rank)) {
 		ret = -ESHUTDOWN;
+	} else if (hcomm_op_is_local(op)) {
+		/* Who joins looks for those that wait once it can be found. */
+		ret = -EAGAIN;
 	} else {
+		op->waiting = true;
 		list_add_tail(&op->node, &endpoint->waiting);
 	}
 	spin_unlock_bh(&endpoint->lock);
@@ -666,7 +685,7 @@ static int hcomm_op_park(struct hcomm_op *op, struct hcomm_stream **pstream)
 	return ret;
 }
 
-void hcomm_session_submit(struct hcomm_op *op)
+bool hcomm_session_submit(struct hcomm_op *op)
 {
 	struct hcomm_stream *stream;
 	int ret;
@@ -674,14 +693,53 @@ void hcomm_session_submit(struct hcomm_op *op)
 	hcomm_op_get(op);
 	ret = hcomm_op_park(op, &stream);
 	if (ret) {
-		hcomm_op_complete(op, ret, 0);
+		if (ret != -EAGAIN)
+			hcomm_op_complete(op, ret, 0);
 		hcomm_op_put(op);
 	}
 	if (!stream)
-		return;
+		return ret != -EAGAIN;
 	if (!ret)
 		hcomm_stream_kick(stream);
 	hcomm_stream_put(stream);
+	return true;
+}
+
+void hcomm_session_unwait(struct hcomm_member *member,
+			  struct hcomm_member *target)
+{
+	struct hcomm_endpoint *endpoint = &member->endpoint;
+	struct hcomm_op *op, *next;
+
+	spin_lock_bh(&member->lock);
+	spin_lock(&endpoint->lock);
+	list_for_each_entry_safe(op, next, &endpoint->waiting, node) {
+		if (op->sqe.rank != target->rank)
+			continue;
+		op->waiting = false;
+		list_del_init(&op->node);
+		op->owner = HCOMM_OP_COPIER;
+		hcomm_copy_defer(op, target);
+		/* The list's; the copier has its own. */
+		hcomm_op_put(op);
+	}
+	spin_unlock(&endpoint->lock);
+	spin_unlock_bh(&member->lock);
+}
+
+void hcomm_endpoints_unwait(struct hcomm_member *target)
+{
+	struct hcomm_group *group = target->group;
+	struct hcomm_member *member;
+	u32 rank;
+
+	for (rank = 0; rank < group->size; rank++) {
+		member = hcomm_group_member(group, rank);
+		if (!member)
+			continue;
+		hcomm_session_unwait(member, target);
+		hcomm_member_put(member);
+	}
 }
 
 /* The op's pieces in the flow: voids the only one if it is untouched. */
@@ -728,7 +786,8 @@ bool hcomm_session_cancel(struct hcomm_op *op)
 		back = listed ? !op->tx.open : hcomm_stream_void(stream, op);
 		spin_unlock(&stream->lock);
 	} else {
-		listed = hcomm_op_unlist(op);
+		listed = op->waiting && hcomm_op_unlist(op);
+		op->waiting = false;
 		back = listed;
 	}
 	spin_unlock_bh(&member->endpoint.lock);
@@ -754,6 +813,7 @@ static void hcomm_endpoint_fail(struct hcomm_member *member, u32 rank,
 		list_for_each_entry(op, &endpoint->waiting, node) {
 			if (rank == HCOMM_NO_RANK || op->sqe.rank == rank) {
 				found = op;
+				op->waiting = false;
 				list_del_init(&op->node);
 				break;
 			}

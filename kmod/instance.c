@@ -24,6 +24,7 @@
 static struct hcomm_instance *hcomm_table[HCOMM_MAX_INSTANCES];
 static unsigned int hcomm_count;
 static dev_t hcomm_region;
+static unsigned int hcomm_region_count;
 
 static char *hcomm_devnode(hcomm_devnode_device *dev, umode_t *mode)
 {
@@ -130,13 +131,17 @@ int hcomm_instances_create(unsigned int count)
 	for (nr = 0; nr < count; nr++) {
 		ret = hcomm_instance_create(nr);
 		if (ret)
-			goto err_instances;
+			break;
 	}
-	return 0;
-
-err_instances:
-	while (nr--)
-		hcomm_instance_destroy(hcomm_table[nr]);
+	hcomm_region_count = count;
+	if (!ret)
+		return 0;
+	/* A module whose device may be open cannot fail to load any more. */
+	if (nr) {
+		pr_warn("hcomm: hcomm%u and higher could not be made: error %d\n",
+			nr, ret);
+		return 0;
+	}
 	class_unregister(&hcomm_class);
 err_region:
 	unregister_chrdev_region(hcomm_region, count);
@@ -145,13 +150,12 @@ err_region:
 
 void hcomm_instances_destroy(void)
 {
-	unsigned int count = hcomm_count;
-	unsigned int nr = count;
+	unsigned int nr = hcomm_count;
 
 	while (nr--)
 		hcomm_instance_destroy(hcomm_table[nr]);
 	class_unregister(&hcomm_class);
-	unregister_chrdev_region(hcomm_region, count);
+	unregister_chrdev_region(hcomm_region, hcomm_region_count);
 }
 
 struct hcomm_instance *hcomm_instance_get(unsigned int nr)

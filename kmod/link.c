@@ -519,6 +519,7 @@ void hcomm_session_member_up(struct hcomm_member *member)
 	struct hcomm_link **links;
 	unsigned int count, i;
 
+	hcomm_endpoints_unwait(member);
 	links = hcomm_links_of(member->group, &count);
 	for (i = 0; i < count; i++) {
 		hcomm_session_add_member(links[i]->session, member);
@@ -860,8 +861,9 @@ static int hcomm_prove_accept(struct hcomm_session *session,
 	if (!link)
 		goto out;
 	ret = -EPROTO;
+	/* A group that its last member left gets a new handle when one comes. */
 	if (!prove->handle ||
-	    (link->peer_handle && link->peer_handle != prove->handle))
+	    (link->nr_remotes && link->peer_handle != prove->handle))
 		goto out;
 	link->peer_handle = prove->handle;
 	if (reply)
@@ -975,7 +977,6 @@ void hcomm_link_remote_gone(struct hcomm_session *session,
 			cause == HCOMM_CAUSE_NONE ? -ESHUTDOWN : -EOWNERDEAD,
 			false);
 	hcomm_adverts_remote_gone(link);
-	hcomm_rwins_drop(remote);
 	set_bit(remote->rank, link->group->gone_ranks);
 	mutex_unlock(&session->links_lock);
 

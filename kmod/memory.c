@@ -264,14 +264,20 @@ int hcomm_mem_create(struct hcomm_proc *proc, struct hcomm_mem_create *arg)
 		return -ENOMEM;
 	}
 	ret = hcomm_mem_pin(mem);
-	if (!ret)
-		ret = hcomm_mem_publish(mem);
-	if (ret) {
-		hcomm_mem_free(mem);
-		return ret;
-	}
+	if (ret)
+		goto err_free;
+	/* Once it is published another thread may destroy it. */
+	hcomm_mem_get(mem);
+	ret = hcomm_mem_publish(mem);
+	if (ret)
+		goto err_free;
 	arg->object = mem->handle;
+	hcomm_mem_put(mem);
 	return 0;
+
+err_free:
+	hcomm_mem_free(mem);
+	return ret;
 }
 
 int hcomm_mem_destroy(struct hcomm_proc *proc, u32 handle)

@@ -283,6 +283,7 @@ void hcomm_op_complete(struct hcomm_op *op, int result, u64 flow_seq)
 		.flow_seq = flow_seq,
 	};
 	bool silent = !result && op->sqe.flags & HCOMM_OPF_SILENT;
+	bool starved;
 
 	spin_lock_bh(&member->lock);
 	if (op->done) {
@@ -296,12 +297,12 @@ void hcomm_op_complete(struct hcomm_op *op, int result, u64 flow_seq)
 		member->ops_failed++;
 	else if (op->sqe.opcode == HCOMM_OP_PUT)
 		member->bytes_put += op->sqe.length;
-	hcomm_ring_complete(member, &cqe, silent);
+	starved = hcomm_ring_complete(member, &cqe, silent);
 	spin_unlock_bh(&member->lock);
 
 	trace_hcomm_op_complete(member->group->id, member->rank, &op->sqe,
 				result, flow_seq);
-	if (!silent)
+	if (!silent || starved)
 		hcomm_proc_notify(member->proc, false);
 	hcomm_op_put(op);
 }
@@ -339,17 +340,21 @@ static enum hcomm_op_owner hcomm_op_hand_over(struct hcomm_op *op)
 		return HCOMM_OP_COPIER;
 	}
 
-	target = hcomm_group_member(member->group, op->sqe.rank);
-	if (target) {
-		hcomm_copy_submit(op, target);
-		hcomm_member_put(target);
-		return HCOMM_OP_COPIER;
-	}
-	if (hcomm_group_rank_gone(member->group, op->sqe.rank)) {
-		hcomm_op_finish(op, -ESHUTDOWN);
-		return HCOMM_OP_TRANSIT;
-	}
-	hcomm_session_submit(op);
+	do {
+		target = hcomm_group_member(member->group, op->sqe.rank);
+		if (target) {
+			/* What waited for it goes first. */
+			if (!list_empty_careful(&member->endpoint.waiting))
+				hcomm_session_unwait(member, target);
+			hcomm_copy_submit(op, target);
+			hcomm_member_put(target);
+			return HCOMM_OP_COPIER;
+		}
+		if (hcomm_group_rank_gone(member->group, op->sqe.rank)) {
+			hcomm_op_finish(op, -ESHUTDOWN);
+			return HCOMM_OP_TRANSIT;
+		}
+	} while (!hcomm_session_submit(op));
 	return HCOMM_OP_SESSION;
 }
 
@@ -384,8 +389,10 @@ void hcomm_op_dispatch(struct hcomm_op *op)
 
 	spin_lock_bh(&member->lock);
 	over = op->done;
-	if (!over)
+	/* It may have been released to the copier since. */
+	if (!over && op->owner == HCOMM_OP_TRANSIT)
 		op->owner = owner;
+	owner = op->owner;
 	result = hcomm_member_error(member);
 	spin_unlock_bh(&member->lock);
 
@@ -463,14 +470,14 @@ static void hcomm_op_fail_group(struct hcomm_op *op)
 	hcomm_session_group_fault(member->group, member->rank, &fault);
 }
 
-static bool hcomm_op_is_done(struct hcomm_op *op)
+static bool hcomm_op_is_with(struct hcomm_op *op, enum hcomm_op_owner owner)
 {
-	bool done;
+	bool with;
 
 	spin_lock_bh(&op->member->lock);
-	done = op->done;
+	with = !op->done && op->owner == owner;
 	spin_unlock_bh(&op->member->lock);
-	return done;
+	return with;
 }
 
 /* The deadline of @op has passed. False: it has to be looked at again. */
@@ -487,8 +494,8 @@ static bool hcomm_op_expire(struct hcomm_op *op, enum hcomm_op_owner owner)
 			hcomm_op_complete(op, -ETIMEDOUT, 0);
 			return true;
 		}
-		/* Unless it came to its end while we asked. */
-		if (!hcomm_op_is_done(op))
+		/* Unless it came to its end, or to another, while we asked. */
+		if (hcomm_op_is_with(op, owner))
 			hcomm_op_fail_group(op);
 		return false;
 	default:
@@ -511,8 +518,9 @@ static struct hcomm_op *hcomm_ops_first_due(struct hcomm_member *member)
 	left = ktime_to_ns(ktime_sub(op->deadline, ktime_get()));
 	if (left <= 0)
 		return op;
-	queue_delayed_work(hcomm_progress_wq, &member->expire_work,
-			   nsecs_to_jiffies(left) + 1);
+	/* An op that came meanwhile may have armed it for its own deadline. */
+	mod_delayed_work(hcomm_progress_wq, &member->expire_work,
+			 nsecs_to_jiffies(left) + 1);
 	return NULL;
 }
 
@@ -545,9 +553,9 @@ void hcomm_ops_expire(struct work_struct *work)
 		spin_lock_bh(&member->lock);
 		if (!ended) {
 			if (!hcomm_member_error(member))
-				queue_delayed_work(hcomm_progress_wq,
-						   &member->expire_work,
-						   msecs_to_jiffies(HCOMM_EXPIRE_RETRY_MS));
+				mod_delayed_work(hcomm_progress_wq,
+						 &member->expire_work,
+						 msecs_to_jiffies(HCOMM_EXPIRE_RETRY_MS));
 			break;
 		}
 	}

@@ -49,6 +49,7 @@ struct hcomm_op {
 					 * when on none: list_del_init()
 					 */
 	struct hcomm_trigger trigger;	/* parked while queued */
+	bool waiting;			/* on endpoint->waiting; its lock */
 	struct hcomm_member *target;	/* copy.c, referenced */
 	struct {			/* flow_tx.c; the stream's lock */
 		u64 offset;		/* bytes handed to the flow so far */

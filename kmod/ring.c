@@ -166,8 +166,10 @@ static int hcomm_ring_reserve(struct hcomm_member *member)
 	ret = hcomm_member_error(member);
 	if (!ret) {
 		hcomm_ring_reap(&member->ring);
-		if (!hcomm_ring_cq_reserve(&member->ring.cq, 1))
+		if (!hcomm_ring_cq_reserve(&member->ring.cq, 1)) {
+			member->ring.starved = true;
 			ret = -EBUSY;
+		}
 	}
 	hcomm_member_unlock(member);
 	return ret;
@@ -185,8 +187,8 @@ static void hcomm_ring_fetch(struct hcomm_ring *ring, struct hcomm_sqe *sqe)
 		to[i] = READ_ONCE(from[i]);
 }
 
-/* Starts the op of one SQE; a refused one completes with its errno. */
-static void hcomm_ring_start(struct hcomm_member *member,
+/* Starts the op of one SQE. False: refused, and completed with its errno. */
+static bool hcomm_ring_start(struct hcomm_member *member,
 			     const struct hcomm_sqe *sqe)
 {
 	struct hcomm_op *op;
@@ -204,9 +206,10 @@ static void hcomm_ring_start(struct hcomm_member *member,
 		hcomm_ring_complete(member, &cqe, false);
 		hcomm_proc_notify(member->proc, false);
 		hcomm_member_unlock(member);
-		return;
+		return false;
 	}
 	hcomm_op_dispatch(op);
+	return true;
 }
 
 static int hcomm_ring_take(struct hcomm_member *member, u32 count)
@@ -214,7 +217,7 @@ static int hcomm_ring_take(struct hcomm_member *member, u32 count)
 	struct hcomm_ring *ring = &member->ring;
 	struct hcomm_sqe sqe;
 	int ret = 0;
-	u32 tail, n, taken;
+	u32 tail, n, taken = 0;
 	bool bad;
 
 	lockdep_assert_held(&member->submit_lock);
@@ -224,7 +227,7 @@ static int hcomm_ring_take(struct hcomm_member *member, u32 count)
 	if (bad)
 		return -EINVAL;
 	n = min(n, count);
-	for (taken = 0; taken < n; taken++) {
+	while (taken < n) {
 		ret = hcomm_ring_reserve(member);
 		if (ret)
 			break;
@@ -234,11 +237,11 @@ static int hcomm_ring_take(struct hcomm_member *member, u32 count)
 		smp_store_release(hcomm_ring_word(ring,
 						  ring->layout.sq_head_at),
 				  ring->sq_head);
-		hcomm_ring_start(member, &sqe);
-		if (fatal_signal_pending(current)) {
-			taken++;
+		taken++;
+		/* Those behind a refused one may be meant to follow it only. */
+		if (!hcomm_ring_start(member, &sqe) ||
+		    fatal_signal_pending(current))
 			break;
-		}
 		cond_resched();
 	}
 	return taken ? taken : ret;
@@ -255,23 +258,26 @@ int hcomm_ring_submit(struct hcomm_member *member, u32 count)
 	return ret;
 }
 
-void hcomm_ring_complete(struct hcomm_member *member,
+bool hcomm_ring_complete(struct hcomm_member *member,
 			 const struct hcomm_cqe *cqe, bool silent)
 {
 	struct hcomm_ring *ring = &member->ring;
+	bool starved = ring->starved;
 	u32 slot;
 
 	lockdep_assert_held(&member->lock);
 	BUILD_BUG_ON(sizeof(*cqe) != 32);
+	ring->starved = false;
 	if (silent) {
 		hcomm_ring_cq_release(&ring->cq, 1);
-		return;
+		return starved;
 	}
 	slot = hcomm_ring_cq_post(&ring->cq);
 	hcomm_ring_cqes(ring)[slot] = *cqe;
 	/* Pairs with the process's load-acquire of the tail. */
 	smp_store_release(hcomm_ring_word(ring, ring->layout.cq_tail_at),
 			  ring->cq.tail);
+	return starved;
 }
 
 bool hcomm_ring_post_event(struct hcomm_member *member,

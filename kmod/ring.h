@@ -21,6 +21,7 @@ struct hcomm_ring {
 	u32 sq_head;			/* the kernel's own copy; submit_lock */
 	struct hcomm_ring_cq cq;	/* member lock */
 	struct hcomm_ring_cq events;	/* member lock; nothing is promised */
+	bool starved;			/* member lock; a slot was asked for in vain */
 	bool ready;			/* stored with release when all is set */
 };
 
@@ -38,9 +39,10 @@ int hcomm_ring_submit(struct hcomm_member *member, u32 count);
 
 /*
  * Writes the CQE of an op that holds a reserved slot, or gives the slot back
- * when the op is silent and succeeded. Member lock held.
+ * when the op is silent and succeeded. True: a slot has been asked for in vain,
+ * so the process hears of this one. Member lock held.
  */
-void hcomm_ring_complete(struct hcomm_member *member, const struct hcomm_cqe *cqe,
+bool hcomm_ring_complete(struct hcomm_member *member, const struct hcomm_cqe *cqe,
 			 bool silent);
 /* Writes an event if there is room. Member lock held. */
 bool hcomm_ring_post_event(struct hcomm_member *member,

@@ -294,13 +294,18 @@ void hcomm_session_connected(struct hcomm_session *session, u32 epoch)
 	if (session->state == HCOMM_SESSION_NEW) {
 		session->state = HCOMM_SESSION_OPEN;
 		session->first = true;
+		/* The other addresses were hearsay. */
+		memcpy(session->candidates[0].addr, path->dst, 16);
+		session->candidates[0].port = path->dst_port;
+		session->nr_candidates = 1;
 		WRITE_ONCE(session->useless, 0);
 	} else {
 		path->reconnects++;
 	}
 	/* Keys of another device are worth nothing: advert_work makes new ones. */
 	serial = conn->port->rdev->serial;
-	session->rekey = path->last_rdev && path->last_rdev != serial;
+	if (session->rekeyed || (path->last_rdev && path->last_rdev != serial))
+		session->rekey = true;
 	path->last_rdev = serial;
 	session->rekeyed = false;
 	if (!session->rekey)
@@ -774,6 +779,8 @@ static void hcomm_session_hint(struct hcomm_session *session,
 	    !memchr_inv(peer->addr, 0, sizeof(peer->addr)))
 		return;
 	spin_lock_bh(&session->lock);
+	if (session->state != HCOMM_SESSION_NEW)
+		goto out;
 	for (i = 0; i < session->nr_candidates; i++) {
 		c = &session->candidates[i];
 		if (c->port == peer->port && !memcmp(c->addr, peer->addr, 16))
@@ -785,8 +792,8 @@ static void hcomm_session_hint(struct hcomm_session *session,
 		c->port = peer->port;
 	}
 	/* Nothing is queued once end_work may have looked. */
-	if (session->state == HCOMM_SESSION_NEW)
-		queue_delayed_work(hcomm_teardown_wq, &session->path.work, 0);
+	queue_delayed_work(hcomm_teardown_wq, &session->path.work, 0);
+out:
 	spin_unlock_bh(&session->lock);
 }
 

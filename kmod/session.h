@@ -48,8 +48,17 @@ void hcomm_session_mem_release(struct hcomm_mem *mem);
 /* Any context. Tells all instances that have ranks of this group. */
 void hcomm_session_group_fault(struct hcomm_group *group, u32 reporter,
 			       const struct hcomm_fault *fault);
-/* Takes over an op whose rank is not on this instance. No lock held. */
-void hcomm_session_submit(struct hcomm_op *op);
+/*
+ * Takes over an op whose rank is not on this instance. False: it is by now, or
+ * has been. No lock held.
+ */
+bool hcomm_session_submit(struct hcomm_op *op);
+/*
+ * Ops of @member that waited to hear where the rank of @target is: here. They
+ * go to the copier. No lock held, any context.
+ */
+void hcomm_session_unwait(struct hcomm_member *member,
+			  struct hcomm_member *target);
 /*
  * Takes the op back if nothing of it was posted: true, the caller completes
  * it. False: it was posted and can only end with its group.

@@ -266,8 +266,10 @@ static int hcomm_stream_enlist(struct hcomm_stream *stream)
 	spin_lock_bh(&endpoint->lock);
 	spin_lock(&stream->lock);
 	list_for_each_entry_safe(op, next, &endpoint->waiting, node)
-		if (op->sqe.rank == rank)
+		if (op->sqe.rank == rank) {
+			op->waiting = false;
 			list_move_tail(&op->node, &stream->parked);
+		}
 	xa_store_bh(&endpoint->streams, rank, stream, GFP_ATOMIC);
 	spin_unlock(&stream->lock);
 	spin_unlock_bh(&endpoint->lock);

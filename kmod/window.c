@@ -36,9 +36,6 @@
 #include "window.h"
 #include "work.h"
 
-/* Ids come from a counter; what was used is remembered by the table. */
-#define HCOMM_WINDOW_IDS	SZ_1M
-
 void hcomm_windows_init(struct hcomm_member *member)
 {
 	xa_init(&member->windows);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 /*
  * Work queues of the module: made before anything that queues, destroyed after
- * the last instance. Both are unbound: whoever calls may sit on a CPU that
+ * the last instance. All are unbound: whoever calls may sit on a CPU that
  * spins for the very result.
  */
 #include <linux/errno.h>
@@ -9,6 +9,7 @@
 #include "work.h"
 
 struct workqueue_struct *hcomm_progress_wq;
+struct workqueue_struct *hcomm_copy_wq;
 struct workqueue_struct *hcomm_teardown_wq;
 
 int hcomm_work_init(void)
@@ -17,17 +18,25 @@ int hcomm_work_init(void)
 					    WQ_UNBOUND | WQ_HIGHPRI, 0);
 	if (!hcomm_progress_wq)
 		return -ENOMEM;
+	hcomm_copy_wq = alloc_workqueue("hcomm_copy", WQ_UNBOUND, 0);
+	if (!hcomm_copy_wq)
+		goto err_progress;
 	hcomm_teardown_wq = alloc_workqueue("hcomm_teardown", WQ_UNBOUND, 0);
-	if (!hcomm_teardown_wq) {
-		destroy_workqueue(hcomm_progress_wq);
-		return -ENOMEM;
-	}
+	if (!hcomm_teardown_wq)
+		goto err_copy;
 	return 0;
+
+err_copy:
+	destroy_workqueue(hcomm_copy_wq);
+err_progress:
+	destroy_workqueue(hcomm_progress_wq);
+	return -ENOMEM;
 }
 
 void hcomm_work_exit(void)
 {
-	/* Progress may queue teardown, never the other way round. */
+	/* Copies may queue progress, both teardown, never the other way round. */
+	destroy_workqueue(hcomm_copy_wq);
 	destroy_workqueue(hcomm_progress_wq);
 	destroy_workqueue(hcomm_teardown_wq);
 }

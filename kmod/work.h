@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /*
- * The module's two work queues. Progress moves data and ends ops; teardown
- * frees what is no longer referenced and may sleep for long. Neither runs an
- * item that waits for a message of a peer: two instances of one kernel share
- * them.
+ * The module's work queues. Progress keeps sessions alive and ends ops; copy
+ * moves data within an instance for as long as processes ask for it, so it
+ * shares nothing with the first; teardown frees what is no longer referenced
+ * and may sleep for long. None runs an item that waits for a message of a peer:
+ * two instances of one kernel share them.
  */
 #ifndef HCOMM_WORK_H
 #define HCOMM_WORK_H
@@ -11,6 +12,7 @@
 #include <linux/workqueue.h>
 
 extern struct workqueue_struct *hcomm_progress_wq;
+extern struct workqueue_struct *hcomm_copy_wq;
 extern struct workqueue_struct *hcomm_teardown_wq;
 
 int hcomm_work_init(void);

@@ -485,7 +485,7 @@ void hcomm_flow_rx_nack(struct hcomm_flow *flow, u64 seq, u64 ctl_seq)
 	struct hcomm_flow_rx *rx = &flow->rx;
 
 	rx->cap = min(rx->cap, seq);
-	rx->cap_ctl = ctl_seq;
+	rx->cap_ctl = max(rx->cap_ctl, ctl_seq);
 }
 
 void hcomm_flow_rx_ctl_acked(struct hcomm_flow *flow, u64 ctl_una)
@@ -654,7 +654,7 @@ int hcomm_flow_report_apply(struct hcomm_flow *flow, u64 ack, u64 floor,
 
 bool hcomm_flow_report_empty(const struct hcomm_flow *flow)
 {
-	return !flow->rx.top && !flow->tx.get_next;
+	return flow->killed || (!flow->rx.top && !flow->tx.get_next);
 }
 
 static void put_pair(u8 *pairs, unsigned int n, u64 id, u64 bits)
@@ -715,4 +715,6 @@ void hcomm_flow_kill(struct hcomm_flow *flow, int status,
 	tx->get_floor = tx->get_next;
 	tx->floor_told = tx->get_floor;
 	tx->reply_floor = tx->reply_next;
+	/* What a floor says of replies that the peer still has is not so. */
+	flow->killed = true;
 }

@@ -154,6 +154,7 @@ struct hcomm_flow {
 	u32 peer_group;		/* the peer's handle: we write it */
 	u32 src;		/* local rank */
 	u32 dst;		/* remote rank */
+	bool killed;		/* in no report */
 	struct hcomm_flow_tx tx;
 	struct hcomm_flow_rx rx;
 };

@@ -45,6 +45,8 @@ struct kmod_wire {
 	size_t wake_bytes;
 	uint32_t wake;			/* as read before the last look */
 	uint32_t activity;
+	bool refused;			/* no completion slot was free ... */
+	uint32_t refused_at;		/* ... at this activity */
 
 	char *ring;
 	struct hcomm_sqe *sqes;
@@ -615,6 +617,18 @@ static void complete(struct hcommComm *comm, struct kmod_wire *wire,
 		  cqe->rank, strerror(-cqe->result));
 }
 
+/* A slot may be free by a silent op, which counts as a completion here. */
+static void poll_refused(struct hcommComm *comm, struct kmod_wire *wire)
+{
+	uint32_t now = __atomic_load_n(&wire->wake_page->activity,
+				       __ATOMIC_ACQUIRE);
+
+	if (!wire->refused || now == wire->refused_at)
+		return;
+	wire->refused = false;
+	comm->completions++;
+}
+
 static void kmod_poll(struct hcommComm *comm)
 {
 	struct kmod_wire *wire = comm->wire;
@@ -624,6 +638,7 @@ static void kmod_poll(struct hcommComm *comm)
 					__ATOMIC_ACQUIRE);
 	uint32_t mask = layout->cq_entries - 1;
 
+	poll_refused(comm, wire);
 	if (wire->cq_head == tail)
 		return;
 	for (; wire->cq_head != tail; wire->cq_head++) {
@@ -685,10 +700,15 @@ static int submit(struct kmod_wire *wire, const struct hcomm_remote *remote)
 	fill_sqe(wire, &wire->sqes[wire->sq_tail & mask], remote);
 	__atomic_store_n(index_at(wire, layout->sq_tail_at), wire->sq_tail + 1,
 			 __ATOMIC_RELEASE);
+	wire->refused_at = __atomic_load_n(&wire->wake_page->activity,
+					   __ATOMIC_ACQUIRE);
 	while (ioctl(wire->fd, HCOMM_IOC_ENTER, &arg))
-		if (errno != EINTR)
+		if (errno != EINTR) {
+			wire->refused = errno == EBUSY;
 			return -errno;
-	if (!arg.submitted)
+		}
+	wire->refused = !arg.submitted;
+	if (wire->refused)
 		return -EBUSY;
 	wire->sq_tail++;
 	return 0;

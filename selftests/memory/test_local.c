@@ -428,4 +428,71 @@ TEST_SLOW(local, abort_ends_every_op_once)
 	EXPECT_EQ(mem_destroy(self->a.fd, self->source), 0);
 }
 
+/* Slots that silent ops give back are told of to who asked for one in vain. */
+TEST_F(local, who_found_no_slot_is_woken_by_silent_ops)
+{
+	struct hcomm_sqe sqe = sqe_put(self->source, 8 * MIB);
+	uint32_t wake, activity;
+	struct rank tight;
+	int ret, i;
+
+	ASSERT_EQ(rank_join(&tight, 0, &self->group, 2), 0);
+	ASSERT_EQ(rank_rings(&tight, 8, 2, 0), 0);
+	ASSERT_EQ(rank_map_sems(&tight), 0);
+	sqe.flags = HCOMM_OPF_SILENT;
+	for (i = 0; i < 20; i++) {
+		push_sqe(&tight, &sqe);
+		do {
+			wake = load32(&tight.wake->wake);
+			activity = load32(&tight.wake->activity);
+			ret = submit(&tight, 1);
+			if (ret == -EBUSY)
+				ASSERT_EQ(wait_change(&tight, wake, activity,
+						      FAR), 0);
+		} while (ret == -EBUSY);
+		ASSERT_EQ(ret, 1);
+	}
+	close(tight.fd);
+}
+
+/* How many ops wait before the rank is there, and come with it. */
+#define EARLY	20
+
+TEST_F(local, ops_to_a_rank_that_is_not_there_yet_wait_and_keep_their_order)
+{
+	struct hcomm_sqe sqe = {
+		.opcode = HCOMM_OP_SIGNAL,
+		.rank = 2,
+		.sem = 1,
+		.delta = 1,
+	};
+	struct rank late;
+	uint64_t i;
+
+	for (i = 0; i < 2 * EARLY; i++) {
+		sqe.user_data = i;
+		push_sqe(&self->a, &sqe);
+	}
+	ASSERT_EQ(submit(&self->a, EARLY), EARLY);
+	EXPECT_EQ(completions(&self->a), 0);
+	ASSERT_EQ(rank_start(&late, 0, &self->group, 2), 0);
+	ASSERT_EQ(submit(&self->a, EARLY), EARLY);
+	for (i = 0; i < 2 * EARLY; i++)
+		EXPECT_EQ(next_result(&self->a, i), 0);
+	EXPECT_EQ(sem_value(&late, 1), 2 * EARLY);
+	close(late.fd);
+}
+
+TEST_F(local, ops_that_wait_for_a_rank_go_when_it_comes)
+{
+	struct rank late;
+
+	push_signal(&self->a, 2, 1, 7);
+	ASSERT_EQ(submit(&self->a, 1), 1);
+	ASSERT_EQ(rank_start(&late, 0, &self->group, 2), 0);
+	EXPECT_TRUE(EVENTUALLY(sem_value(&late, 1) == 7));
+	EXPECT_EQ(next_result(&self->a, 0), 0);
+	close(late.fd);
+}
+
 TEST_HARNESS_MAIN

@@ -76,6 +76,33 @@ TEST_SLOW(races, destroying_objects_and_closing_the_file)
 	}
 }
 
+/* Handles are small numbers: another thread guesses them as they are made. */
+TEST_SLOW(races, making_objects_and_destroying_them_by_guess)
+{
+	char *base = memory_map(64 * KIB);
+	struct duel duel = {};
+	pthread_t thread;
+	uint32_t i, n, object;
+	long made = 0;
+
+	pthread_barrier_init(&duel.start, NULL, 2);
+	duel.fd = device_open(0);
+	ASSERT_GE(duel.fd, 0);
+	for (i = 0; i < self->rounds; i++) {
+		ASSERT_EQ(pthread_create(&thread, NULL, destroy_all, &duel), 0);
+		pthread_barrier_wait(&duel.start);
+		for (n = 0; n < 64; n++) {
+			ASSERT_EQ(mem_create(duel.fd, base, 64 * KIB, &object), 0);
+			made++;
+		}
+		pthread_join(thread, NULL);
+		for (object = 1; object <= 64; object++)
+			made -= !mem_destroy(duel.fd, object);
+	}
+	EXPECT_EQ(made, duel.result);
+	close(duel.fd);
+}
+
 static void *attach_many(void *arg)
 {
 	struct duel *duel = arg;

@@ -596,4 +596,24 @@ TEST_F(flow, kill_hands_everything_back_once)
 	EXPECT_EQ(count(&self->done), 0);
 }
 
+/* Its floor passed gets whose replies the peer may not have posted yet. */
+TEST_F(flow, what_was_killed_is_in_no_report)
+{
+	get(&self->f, &self->op[0]);
+	EXPECT_FALSE(hcomm_flow_report_empty(&self->f));
+	hcomm_flow_kill(&self->f, -ECONNRESET, &self->done);
+	EXPECT_TRUE(hcomm_flow_report_empty(&self->f));
+}
+
+/* Refusals are numbered in one order and may be told to the flow in another. */
+TEST_F(flow, cap_is_lifted_by_the_last_of_its_refusals)
+{
+	hcomm_flow_rx_nack(&self->f, 1, 8);
+	hcomm_flow_rx_nack(&self->f, 0, 7);
+	hcomm_flow_rx_ctl_acked(&self->f, 8);
+	EXPECT_EQ(self->f.rx.cap, 0);
+	hcomm_flow_rx_ctl_acked(&self->f, 9);
+	EXPECT_EQ(self->f.rx.cap, UINT64_MAX);
+}
+
 TEST_HARNESS_MAIN
