@@ -119,7 +119,7 @@ static int hcomm_cm_ask(struct hcomm_conn *conn)
 	hcomm_hello_fill(&hello, conn);
 	hcomm_wire_hello_encode(&hello, data);
 	hcomm_cm_param(&param, data);
-	if (!hcomm_port_active(conn->port))
+	if (!hcomm_port_sends(conn->port, conn->id))
 		return -ENETDOWN;
 	conn->asked = true;
 	return rdma_connect_locked(conn->id, &param);

@@ -59,6 +59,7 @@ struct hcomm_conn;
 struct hcomm_link;
 struct hcomm_mem;
 struct hcomm_member;
+struct hcomm_endpoint;
 struct hcomm_op;
 struct hcomm_path;
 struct hcomm_rwin;
@@ -125,6 +126,9 @@ void hcomm_ports_exit(void);
 
 /* True when the port can carry traffic; its address. May sleep. */
 bool hcomm_port_active(const struct hcomm_port *port);
+/* The same for what @id sends: a bound id. May sleep. */
+bool hcomm_port_sends(const struct hcomm_port *port,
+		      const struct rdma_cm_id *id);
 int hcomm_port_addr(const struct hcomm_port *port, u8 *addr);
 /* The index of @addr in the GID table is gone. May sleep. */
 bool hcomm_port_has_addr(const struct hcomm_port *port, const u8 *addr);
@@ -808,6 +812,12 @@ bool hcomm_stream_post_bulk(struct hcomm_stream *stream,
 			    struct hcomm_path *path);
 /* The member has ended: no op waits or is taken any more. */
 void hcomm_endpoint_end(struct hcomm_member *member, int status);
+/*
+ * @op waits no more. endpoint->lock held, when it has its new place: who sees
+ * that none waits goes past it.
+ */
+void hcomm_endpoint_waited(struct hcomm_endpoint *endpoint,
+			   struct hcomm_op *op);
 /* @target has joined: ops of local members that waited for its rank go on. */
 void hcomm_endpoints_unwait(struct hcomm_member *target);
 /* Ops of all local members to @rank that wait for its proof. */

@@ -639,6 +639,17 @@ static struct hcomm_stream *hcomm_stream_to(struct hcomm_member *member,
 	return stream;
 }
 
+void hcomm_endpoint_waited(struct hcomm_endpoint *endpoint,
+			   struct hcomm_op *op)
+{
+	lockdep_assert_held(&endpoint->lock);
+	if (!op->waiting)
+		return;
+	op->waiting = false;
+	/* Pairs with the load-acquire in hcomm_op_hand_over(). */
+	smp_store_release(&endpoint->nr_waiting, endpoint->nr_waiting - 1);
+}
+
 /* The rank is on this instance, or was. */
 static bool hcomm_op_is_local(const struct hcomm_op *op)
 {
@@ -678,6 +689,7 @@ static int hcomm_op_park(struct hcomm_op *op, struct hcomm_stream **pstream)
 		ret = -EAGAIN;
 	} else {
 		op->waiting = true;
+		WRITE_ONCE(endpoint->nr_waiting, endpoint->nr_waiting + 1);
 		list_add_tail(&op->node, &endpoint->waiting);
 	}
 	spin_unlock_bh(&endpoint->lock);
@@ -716,10 +728,10 @@ void hcomm_session_unwait(struct hcomm_member *member,
 	list_for_each_entry_safe(op, next, &endpoint->waiting, node) {
 		if (op->sqe.rank != target->rank)
 			continue;
-		op->waiting = false;
 		list_del_init(&op->node);
 		op->owner = HCOMM_OP_COPIER;
 		hcomm_copy_defer(op, target);
+		hcomm_endpoint_waited(endpoint, op);
 		/* The list's; the copier has its own. */
 		hcomm_op_put(op);
 	}
@@ -787,7 +799,7 @@ bool hcomm_session_cancel(struct hcomm_op *op)
 		spin_unlock(&stream->lock);
 	} else {
 		listed = op->waiting && hcomm_op_unlist(op);
-		op->waiting = false;
+		hcomm_endpoint_waited(&member->endpoint, op);
 		back = listed;
 	}
 	spin_unlock_bh(&member->endpoint.lock);
@@ -813,8 +825,8 @@ static void hcomm_endpoint_fail(struct hcomm_member *member, u32 rank,
 		list_for_each_entry(op, &endpoint->waiting, node) {
 			if (rank == HCOMM_NO_RANK || op->sqe.rank == rank) {
 				found = op;
-				op->waiting = false;
 				list_del_init(&op->node);
+				hcomm_endpoint_waited(endpoint, op);
 				break;
 			}
 		}

@@ -768,7 +768,7 @@ static void hcomm_proof_fault(struct hcomm_session *session,
 }
 
 static int hcomm_prove_refuse(struct hcomm_session *session,
-			      struct hcomm_group *group, u32 rank)
+			      struct hcomm_group *group, u32 rank, int error)
 {
 	struct hcomm_note *note;
 
@@ -777,9 +777,8 @@ static int hcomm_prove_refuse(struct hcomm_session *session,
 		return -ENOMEM;
 	memcpy(note->payload, group->id, 16);
 	note->msg.hdr.src = rank;
-	note->msg.hdr.aux = EACCES;
+	note->msg.hdr.aux = error;
 	hcomm_session_note(session, note);
-	hcomm_proof_fault(session, group, rank, HCOMM_NO_RANK);
 	return 0;
 }
 
@@ -911,8 +910,16 @@ int hcomm_link_prove_received(struct hcomm_session *session,
 	if (ret)
 		goto out;
 	if (prove.size != group->size || prove.rank >= group->size ||
-	    crypto_memneq(mac, prove.mac, sizeof(mac)))
-		ret = hcomm_prove_refuse(session, group, prove.rank);
+	    crypto_memneq(mac, prove.mac, sizeof(mac))) {
+		ret = hcomm_prove_refuse(session, group, prove.rank, EACCES);
+		if (!ret)
+			hcomm_proof_fault(session, group, prove.rank,
+					  HCOMM_NO_RANK);
+		goto out;
+	}
+	/* As on one instance: a rank lives once in a group. */
+	if (hcomm_group_remote_gone(group, prove.rank))
+		ret = hcomm_prove_refuse(session, group, prove.rank, EEXIST);
 	else
 		ret = hcomm_prove_accept(session, group, &prove,
 					 m->h.flags & HCOMM_WIRE_F_REPLY);

@@ -34,6 +34,7 @@ struct hcomm_endpoint {
 	spinlock_t lock;		/* before a stream's lock; BH-safe */
 	bool ended;
 	struct list_head waiting;	/* ops to ranks that are not proven yet */
+	unsigned int nr_waiting;	/* written with lock, read without */
 	struct xarray streams;		/* rank -> stream; write: lock, RCU readers */
 };
 

@@ -343,8 +343,11 @@ static enum hcomm_op_owner hcomm_op_hand_over(struct hcomm_op *op)
 	do {
 		target = hcomm_group_member(member->group, op->sqe.rank);
 		if (target) {
-			/* What waited for it goes first. */
-			if (!list_empty_careful(&member->endpoint.waiting))
+			/*
+			 * What waited for it goes first. Pairs with the
+			 * store-release in hcomm_endpoint_waited().
+			 */
+			if (smp_load_acquire(&member->endpoint.nr_waiting))
 				hcomm_session_unwait(member, target);
 			hcomm_copy_submit(op, target);
 			hcomm_member_put(target);

@@ -684,7 +684,7 @@ void hcomm_conn_abandon(struct hcomm_conn *conn)
 /* Saying good-bye takes a link; see hcomm_port_bury(). */
 static bool hcomm_conn_mute(const struct hcomm_conn *conn)
 {
-	return conn->asked && !hcomm_port_active(conn->port);
+	return conn->asked && !hcomm_port_sends(conn->port, conn->id);
 }
 
 static void hcomm_conn_end_id(struct hcomm_conn *conn)

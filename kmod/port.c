@@ -10,13 +10,15 @@
  * pair is bounded, and no step waits for a peer.
  *
  * A port belongs to hcomm0 until root assigns it to another instance. Moving
- * it takes the paths over it down; they come back over what is left.
+ * it takes the paths over it down. The connecting side brings them back over
+ * what is left, to the address of the peer that it knows.
  *
  * hcomm_ports_lock protects the list of devices, `gone` and `owner`. A port
  * that was chosen is referenced through its device's `users`, so that nothing
  * is pulled from under a connection that is being made.
  */
 #include <linux/dma-map-ops.h>
+#include <linux/if_vlan.h>
 #include <linux/inetdevice.h>
 #include <linux/module.h>
 #include <linux/slab.h>
@@ -96,6 +98,7 @@ struct hcomm_grave {
 	struct list_head node;
 	struct hcomm_port *port;	/* referenced */
 	struct rdma_cm_id *id;
+	bool rises;			/* could send at the last look, too */
 };
 
 static LIST_HEAD(hcomm_graves);
@@ -109,15 +112,22 @@ static void hcomm_grave_empty(struct hcomm_grave *grave)
 	kfree(grave);
 }
 
-/* Those whose port is active; the others are looked at again. */
+/*
+ * Those that can send, at a second look: routes are there some time after the
+ * port. The others are looked at again.
+ */
 static void hcomm_graves_run(struct work_struct *work)
 {
 	struct hcomm_grave *grave, *next;
+	bool could;
 
 	mutex_lock(&hcomm_graves_lock);
-	list_for_each_entry_safe(grave, next, &hcomm_graves, node)
-		if (hcomm_port_active(grave->port))
+	list_for_each_entry_safe(grave, next, &hcomm_graves, node) {
+		could = grave->rises;
+		grave->rises = hcomm_port_sends(grave->port, grave->id);
+		if (could && grave->rises)
 			hcomm_grave_empty(grave);
+	}
 	if (!list_empty(&hcomm_graves))
 		queue_delayed_work(hcomm_teardown_wq, to_delayed_work(work), HZ);
 	mutex_unlock(&hcomm_graves_lock);
@@ -140,7 +150,7 @@ void hcomm_port_bury(struct hcomm_port *port, struct rdma_cm_id *id)
 {
 	struct hcomm_grave *grave;
 
-	grave = kmalloc(sizeof(*grave), GFP_KERNEL);
+	grave = kzalloc(sizeof(*grave), GFP_KERNEL);
 	if (!grave) {
 		rdma_destroy_id(id);
 		return;
@@ -372,7 +382,10 @@ static bool hcomm_port_each_gid(const struct hcomm_port *port,
 	return stop;
 }
 
-/* The net device of a GID is up and has a carrier. */
+/*
+ * The net device of a GID is up and has a carrier. That of a VLAN hears late of
+ * its real device's.
+ */
 static bool hcomm_gid_carrier(const struct ib_gid_attr *attr, void *arg)
 {
 	struct net_device *ndev;
@@ -380,7 +393,10 @@ static bool hcomm_gid_carrier(const struct ib_gid_attr *attr, void *arg)
 
 	rcu_read_lock();
 	ndev = rdma_read_gid_attr_ndev_rcu(attr);
-	carrier = !IS_ERR(ndev) && netif_carrier_ok(ndev);
+	if (!IS_ERR(ndev) && is_vlan_dev(ndev))
+		ndev = vlan_dev_real_dev(ndev);
+	carrier = !IS_ERR(ndev) && netif_running(ndev) &&
+		  netif_carrier_ok(ndev);
 	rcu_read_unlock();
 	return carrier;
 }
@@ -398,6 +414,16 @@ bool hcomm_port_active(const struct hcomm_port *port)
 		return false;
 	return rdma_protocol_ib(ib, port->nr) ||
 	       hcomm_port_each_gid(port, hcomm_gid_carrier, NULL);
+}
+
+bool hcomm_port_sends(const struct hcomm_port *port,
+		      const struct rdma_cm_id *id)
+{
+	const struct ib_gid_attr *attr = id->route.addr.dev_addr.sgid_attr;
+
+	return hcomm_port_active(port) &&
+	       (!attr || rdma_protocol_ib(port->rdev->ib, port->nr) ||
+		hcomm_gid_carrier(attr, NULL));
 }
 
 struct hcomm_addr_visit {

@@ -267,8 +267,8 @@ static int hcomm_stream_enlist(struct hcomm_stream *stream)
 	spin_lock(&stream->lock);
 	list_for_each_entry_safe(op, next, &endpoint->waiting, node)
 		if (op->sqe.rank == rank) {
-			op->waiting = false;
 			list_move_tail(&op->node, &stream->parked);
+			hcomm_endpoint_waited(endpoint, op);
 		}
 	xa_store_bh(&endpoint->streams, rank, stream, GFP_ATOMIC);
 	spin_unlock(&stream->lock);
@@ -495,8 +495,7 @@ bool hcomm_streams_getting(struct hcomm_session *session)
 	list_for_each_entry(link, &session->links, session_node) {
 		xa_for_each(&link->streams, index, stream) {
 			spin_lock_bh(&stream->lock);
-			getting |= stream->flow.tx.get_floor !=
-				   stream->flow.tx.get_next;
+			getting |= hcomm_flow_tx_getting(&stream->flow);
 			spin_unlock_bh(&stream->lock);
 		}
 	}

@@ -35,7 +35,7 @@ err_progress:
 
 void hcomm_work_exit(void)
 {
-	/* Copies may queue progress, both teardown, never the other way round. */
+	/* By now the first two queue nothing but teardown, which queues none. */
 	destroy_workqueue(hcomm_copy_wq);
 	destroy_workqueue(hcomm_progress_wq);
 	destroy_workqueue(hcomm_teardown_wq);

@@ -204,6 +204,19 @@ bool hcomm_flow_tx_untouched(const struct hcomm_flow_op *op)
 	return !op->replayed && !(op->posted | op->doubt | op->placed);
 }
 
+bool hcomm_flow_tx_getting(const struct hcomm_flow *flow)
+{
+	const struct hcomm_flow_op *op;
+
+	if (!list_empty(&flow->tx.gets_open))
+		return true;
+	list_for_each_entry(op, &flow->tx.open, node)
+		if (op->kind == HCOMM_FLOW_GET && !op->answered &&
+		    !hcomm_flow_tx_untouched(op))
+			return true;
+	return false;
+}
+
 /* Get @number needs no more of the peer: moves the floor. */
 static void get_finish(struct hcomm_flow *flow, u64 number)
 {

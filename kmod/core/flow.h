@@ -219,6 +219,8 @@ void hcomm_flow_tx_unpost(struct hcomm_flow *flow, struct hcomm_flow_op *op,
 
 /* True when no part of @op was ever handed to a path and not taken back. */
 bool hcomm_flow_tx_untouched(const struct hcomm_flow_op *op);
+/* A get whose request may have left waits for its reply. */
+bool hcomm_flow_tx_getting(const struct hcomm_flow *flow);
 
 /*
  * Turns an untouched op into a bare SIGNAL message without semaphore, which

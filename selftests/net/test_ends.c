@@ -228,6 +228,22 @@ TEST_F_TIMEOUT(ends, leave_is_an_event_and_ends_ops, 300)
 	EXPECT_EQ(finish(a, NULL), -ESHUTDOWN);
 }
 
+/* Its instance has forgotten the group with its last member; the peer has not. */
+TEST_F_TIMEOUT(ends, a_rank_that_left_is_refused_by_those_who_stay, 300)
+{
+	struct side *a = &self->p.side[0], *b = &self->p.side[1];
+	struct hcomm_event event;
+
+	ASSERT_EQ(both_up(&self->p), 0);
+	ASSERT_EQ(call(b->r.fd, HCOMM_IOC_LEAVE, NULL), 0);
+	close(b->r.fd);
+	ASSERT_TRUE(wait_event(&a->r, HCOMM_EVENT_MEMBER_LEFT, &event));
+	ASSERT_TRUE(WAIT_UNTIL(&a->r, !debugfs_lines(1, "groups")));
+	ASSERT_EQ(side_join(&self->p, 1), 0);
+	EXPECT_TRUE(in_error(b, HCOMM_CAUSE_PROOF, 0, -EACCES));
+	EXPECT_EQ(state_of(&a->r), HCOMM_STATE_ACTIVE);
+}
+
 TEST_F_TIMEOUT(ends, a_rank_that_left_never_comes_back, 300)
 {
 	struct side *a = &self->p.side[0], *b = &self->p.side[1];

@@ -605,6 +605,19 @@ TEST_F(flow, what_was_killed_is_in_no_report)
 	EXPECT_TRUE(hcomm_flow_report_empty(&self->f));
 }
 
+TEST_F(flow, a_get_waits_from_its_request_to_its_reply)
+{
+	EXPECT_FALSE(hcomm_flow_tx_getting(&self->f));
+	get(&self->f, &self->op[0]);
+	EXPECT_FALSE(hcomm_flow_tx_getting(&self->f));
+	post_all(&self->f, 0);
+	EXPECT_TRUE(hcomm_flow_tx_getting(&self->f));
+	hcomm_flow_tx_ack(&self->f, 1, &self->done);
+	EXPECT_TRUE(hcomm_flow_tx_getting(&self->f));
+	hcomm_flow_kill(&self->f, -ECONNRESET, &self->done);
+	EXPECT_FALSE(hcomm_flow_tx_getting(&self->f));
+}
+
 /* Refusals are numbered in one order and may be told to the flow in another. */
 TEST_F(flow, cap_is_lifted_by_the_last_of_its_refusals)
 {
