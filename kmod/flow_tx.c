@@ -743,12 +743,9 @@ void hcomm_endpoints_unwait(struct hcomm_member *target)
 {
 	struct hcomm_group *group = target->group;
 	struct hcomm_member *member;
-	u32 rank;
+	unsigned long rank;
 
-	for (rank = 0; rank < group->size; rank++) {
-		member = hcomm_group_member(group, rank);
-		if (!member)
-			continue;
+	for (rank = 0; (member = hcomm_group_next(group, &rank)); rank++) {
 		hcomm_session_unwait(member, target);
 		hcomm_member_put(member);
 	}
@@ -849,12 +846,9 @@ void hcomm_endpoint_end(struct hcomm_member *member, int status)
 void hcomm_endpoints_fail(struct hcomm_group *group, u32 rank, int status)
 {
 	struct hcomm_member *member;
-	u32 mine;
+	unsigned long mine;
 
-	for (mine = 0; mine < group->size; mine++) {
-		member = hcomm_group_member(group, mine);
-		if (!member)
-			continue;
+	for (mine = 0; (member = hcomm_group_next(group, &mine)); mine++) {
 		hcomm_endpoint_fail(member, rank, status);
 		hcomm_member_put(member);
 	}

@@ -161,7 +161,6 @@ int hcomm_group_add_member(struct hcomm_group *group,
 			   struct hcomm_member *member)
 {
 	struct hcomm_fault fault;
-	bool failed;
 	int ret;
 
 	if (mutex_lock_killable(&group->lock))
@@ -179,11 +178,7 @@ int hcomm_group_add_member(struct hcomm_group *group,
 	set_bit(member->rank, group->used_ranks);
 
 	/* Found by hcomm_group_fail(), or sees what it stored before. */
-	spin_lock_bh(&group->fault_lock);
-	failed = group->failed;
-	fault = group->fault;
-	spin_unlock_bh(&group->fault_lock);
-	if (failed) {
+	if (hcomm_group_failed(group, &fault)) {
 		hcomm_member_lock(member);
 		hcomm_member_fail(member, &fault);
 		hcomm_member_unlock(member);
@@ -224,9 +219,8 @@ bool hcomm_group_rank_gone(struct hcomm_group *group, u32 rank)
 	return !xa_load(&group->members, rank);
 }
 
-/* The first member with a rank of at least *@rank, referenced. */
-static struct hcomm_member *hcomm_group_next(struct hcomm_group *group,
-					     unsigned long *rank)
+struct hcomm_member *hcomm_group_next(struct hcomm_group *group,
+				      unsigned long *rank)
 {
 	struct hcomm_member *member;
 
@@ -259,6 +253,17 @@ void hcomm_group_fail(struct hcomm_group *group,
 		hcomm_member_unlock(member);
 		hcomm_member_put(member);
 	}
+}
+
+bool hcomm_group_failed(struct hcomm_group *group, struct hcomm_fault *fault)
+{
+	bool failed;
+
+	spin_lock_bh(&group->fault_lock);
+	failed = group->failed;
+	*fault = group->fault;
+	spin_unlock_bh(&group->fault_lock);
+	return failed;
 }
 
 void hcomm_group_event(struct hcomm_group *group, enum hcomm_event_kind kind,

@@ -77,6 +77,12 @@ void hcomm_group_remove_member(struct hcomm_group *group,
 
 /* A referenced local member, or NULL. Any context. */
 struct hcomm_member *hcomm_group_member(struct hcomm_group *group, u32 rank);
+/*
+ * The first local member with a rank of at least *@rank, referenced, its rank
+ * in *@rank; NULL behind the last. Any context.
+ */
+struct hcomm_member *hcomm_group_next(struct hcomm_group *group,
+				      unsigned long *rank);
 /* @rank was a member here and has ended. Any context. */
 bool hcomm_group_rank_gone(struct hcomm_group *group, u32 rank);
 
@@ -87,6 +93,9 @@ bool hcomm_group_rank_gone(struct hcomm_group *group, u32 rank);
  * locally calls hcomm_session_group_fault() as well.
  */
 void hcomm_group_fail(struct hcomm_group *group, const struct hcomm_fault *fault);
+
+/* Whether it has, and by what. Any context. */
+bool hcomm_group_failed(struct hcomm_group *group, struct hcomm_fault *fault);
 
 /* An event for every local member. Any context. */
 void hcomm_group_event(struct hcomm_group *group, enum hcomm_event_kind kind,

@@ -177,13 +177,8 @@ static void hcomm_link_inherit_fault(struct hcomm_link *link)
 {
 	struct hcomm_group *group = link->group;
 	struct hcomm_fault fault;
-	bool failed;
 
-	spin_lock_bh(&group->fault_lock);
-	failed = group->failed;
-	fault = group->fault;
-	spin_unlock_bh(&group->fault_lock);
-	if (!failed)
+	if (!hcomm_group_failed(group, &fault))
 		return;
 	spin_lock_bh(&group->links_lock);
 	if (!link->faulted) {
@@ -1126,12 +1121,9 @@ static bool hcomm_link_end(struct hcomm_link *link, int error,
 static void hcomm_group_want_again(struct hcomm_group *group)
 {
 	struct hcomm_member *member;
-	u32 rank;
+	unsigned long rank;
 
-	for (rank = 0; rank < group->size; rank++) {
-		member = hcomm_group_member(group, rank);
-		if (!member)
-			continue;
+	for (rank = 0; (member = hcomm_group_next(group, &rank)); rank++) {
 		if (READ_ONCE(member->state) == HCOMM_STATE_ACTIVE)
 			hcomm_session_peers_set(member);
 		hcomm_member_put(member);

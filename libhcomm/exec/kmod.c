@@ -620,10 +620,9 @@ static void complete(struct hcommComm *comm, struct kmod_wire *wire,
 /* A slot may be free by a silent op, which counts as a completion here. */
 static void poll_refused(struct hcommComm *comm, struct kmod_wire *wire)
 {
-	uint32_t now = __atomic_load_n(&wire->wake_page->activity,
-				       __ATOMIC_ACQUIRE);
-
-	if (!wire->refused || now == wire->refused_at)
+	if (!wire->refused ||
+	    __atomic_load_n(&wire->wake_page->activity,
+			    __ATOMIC_ACQUIRE) == wire->refused_at)
 		return;
 	wire->refused = false;
 	comm->completions++;
