@@ -133,6 +133,15 @@ int hcomm_port_addr(const struct hcomm_port *port, u8 *addr);
 /* The index of @addr in the GID table is gone. May sleep. */
 bool hcomm_port_has_addr(const struct hcomm_port *port, const u8 *addr);
 
+/* A port, remembered without a reference. */
+struct hcomm_home {
+	u64 rdev;			/* serial of the device, 0: none */
+	u32 port;
+};
+
+bool hcomm_port_is_home(const struct hcomm_port *port,
+			const struct hcomm_home *home);
+
 /*
  * The port to reach @peer from: active, owned by the instance, with the longest
  * prefix in common; @attempt picks the next best. Referenced.
@@ -149,8 +158,9 @@ void hcomm_port_put(struct hcomm_port *port);
  * when the port is active again or the device goes.
  */
 void hcomm_port_bury(struct hcomm_port *port, struct rdma_cm_id *id);
-/* Some port of the instance is active. */
-bool hcomm_ports_active(struct hcomm_fabric *fabric);
+/* The port @home is active; any, if the instance does not own that one. */
+bool hcomm_ports_hear(struct hcomm_fabric *fabric,
+		      const struct hcomm_home *home);
 /* "<device>/<port>" becomes the instance's, or hcomm0's again. */
 int hcomm_port_assign(struct hcomm_fabric *fabric, const char *name, bool add);
 
@@ -263,7 +273,7 @@ struct hcomm_path {
 	unsigned long retry_at;		/* jiffies */
 	bool clear;			/* parts may pass (fence) */
 	bool announced;			/* members were told that it is up */
-	u64 last_rdev;			/* serial of the device it last ran on */
+	struct hcomm_home home;		/* where it last stood */
 	u8 src[16];
 	u8 dst[16];
 	u16 dst_port;
@@ -339,6 +349,8 @@ bool hcomm_conn_send_header(struct hcomm_conn *conn, enum hcomm_credit_use use,
 /* Moves the path and closes its connections. session->lock held. */
 void hcomm_path_trace(const struct hcomm_path *path,
 		      enum hcomm_path_state from);
+/* @port is active again. The fabric's lock is held. */
+void hcomm_path_rises(struct hcomm_path *path, const struct hcomm_port *port);
 bool hcomm_path_lost(struct hcomm_path *path, enum hcomm_path_state to,
 		     int error);
 /* The one way a path goes down. Any context but hard irq. */
@@ -408,8 +420,8 @@ struct hcomm_session {
 	unsigned int nr_candidates;
 	ktime_t heard;			/* last message of the peer */
 	ktime_t born;
-	ktime_t useless;		/* since when no rank is proven, 0: not so */
-	ktime_t port_since;		/* last time no port was active; tick only */
+	ktime_t useless;		/* since when no member is here, 0: not so */
+	ktime_t port_since;		/* last time no port could hear; tick only */
 	bool first;			/* just opened: prove */
 	bool rekey;			/* keys of another device are out */
 	bool rekeyed;			/* new ones are queued, the fence waits */
@@ -519,7 +531,6 @@ struct hcomm_link {
 	struct list_head group_node;	/* group->links_lock */
 	u32 peer_handle;		/* 0: nothing proven yet */
 	bool asked;			/* links_lock: asked the peer to prove */
-	unsigned long joined;		/* links_lock: jiffies of the last member */
 	bool faulted;			/* group->links_lock, with all of fault* */
 	bool fault_known;		/* the peer told us */
 	u32 fault_reporter;

@@ -304,10 +304,10 @@ bool hcomm_links_sweep(struct hcomm_session *session)
 
 	mutex_lock(&session->links_lock);
 	list_for_each_entry_safe(link, next, &session->links, session_node) {
-		if (link->nr_remotes && !xa_empty(&link->locals)) {
+		/* Proven there or not: the peer may have taken our proof. */
+		if (!xa_empty(&link->locals)) {
 			used = true;
-		} else if (xa_empty(&link->locals) &&
-			   list_empty(&link->adverts) &&
+		} else if (list_empty(&link->adverts) &&
 			   list_empty(&link->dying)) {
 			hcomm_link_unclaim(link);
 			hcomm_link_remove(link);
@@ -456,9 +456,7 @@ static int hcomm_link_add_local(struct hcomm_link *link,
 	}
 	hcomm_member_get(member);
 	local->member = member;
-	/* It may prove itself: the session gets its time anew. */
 	WRITE_ONCE(link->session->useless, 0);
-	link->joined = jiffies;
 	xa_for_each(&link->remotes, rank, remote) {
 		if (remote->gone)
 			continue;
@@ -1147,8 +1145,7 @@ void hcomm_links_end(struct hcomm_session *session, int error)
 			return;
 		}
 		again = error != -ENETUNREACH && error != -ESHUTDOWN &&
-			!link->nr_remotes && !xa_empty(&link->locals) &&
-			(error || time_before(jiffies, link->joined + 5 * HZ));
+			!link->nr_remotes && !xa_empty(&link->locals);
 		hcomm_link_get(link);
 		broken = hcomm_link_end(link, error, &fault);
 		if (!broken)

@@ -742,6 +742,31 @@ void hcomm_path_error(struct hcomm_path *path, int error)
 	spin_unlock_bh(&session->lock);
 }
 
+/*
+ * An attempt over another port is given up: the peer may not be there, and a
+ * longer one would take what is left of the peer's patience.
+ */
+void hcomm_path_rises(struct hcomm_path *path, const struct hcomm_port *port)
+{
+	struct hcomm_session *session = path->session;
+	const struct hcomm_conn *conn;
+
+	spin_lock_bh(&session->lock);
+	if (!session->active || session->state == HCOMM_SESSION_DEAD ||
+	    hcomm_path_connected(path->state) ||
+	    !hcomm_port_is_home(port, &path->home))
+		goto out;
+	conn = rcu_dereference_protected(path->conn[HCOMM_QP_SMALL],
+					 lockdep_is_held(&session->lock));
+	if (path->state == HCOMM_PATH_CONNECTING && conn && conn->port != port)
+		hcomm_path_lost(path, HCOMM_PATH_DRAINING, -ENETDOWN);
+	path->attempt = 0;
+	path->retry_at = jiffies;
+	hcomm_path_kick(path);
+out:
+	spin_unlock_bh(&session->lock);
+}
+
 /* A connection that was replaced has nothing to say about the path. */
 void hcomm_conn_error(struct hcomm_conn *conn, int error)
 {

@@ -199,6 +199,26 @@ static void hcomm_port_gids_changed(struct hcomm_port *port)
 	kfree(addrs);
 }
 
+/* Paths that stood over @port last try it now. */
+static void hcomm_port_rises(struct hcomm_port *port)
+{
+	struct hcomm_fabric *fabric = hcomm_fabric_of(READ_ONCE(port->owner));
+	struct hcomm_session *session;
+
+	if (!fabric)
+		return;
+	spin_lock_bh(&fabric->lock);
+	list_for_each_entry(session, &fabric->sessions, node)
+		hcomm_path_rises(&session->path, port);
+	spin_unlock_bh(&fabric->lock);
+}
+
+bool hcomm_port_is_home(const struct hcomm_port *port,
+			const struct hcomm_home *home)
+{
+	return port->rdev->serial == home->rdev && port->nr == home->port;
+}
+
 static void hcomm_rdev_event(struct ib_event_handler *handler,
 			     struct ib_event *event)
 {
@@ -214,6 +234,10 @@ static void hcomm_rdev_event(struct ib_event_handler *handler,
 		if (!nr || nr > rdev->nr_ports)
 			break;
 		hcomm_rdev_down(rdev, &rdev->ports[nr - 1], -ENETDOWN, false);
+		break;
+	case IB_EVENT_PORT_ACTIVE:
+		if (nr && nr <= rdev->nr_ports)
+			hcomm_port_rises(&rdev->ports[nr - 1]);
 		break;
 	case IB_EVENT_GID_CHANGE:
 		if (nr && nr <= rdev->nr_ports)
@@ -603,19 +627,26 @@ void hcomm_port_put(struct hcomm_port *port)
 	hcomm_rdev_put(port->rdev);
 }
 
-bool hcomm_ports_active(struct hcomm_fabric *fabric)
+bool hcomm_ports_hear(struct hcomm_fabric *fabric, const struct hcomm_home *home)
 {
+	bool known = false, active = false, any = false;
 	struct hcomm_rdev *rdev;
-	bool active = false;
+	struct hcomm_port *port;
 	unsigned int i;
 
 	mutex_lock(&hcomm_ports_lock);
-	list_for_each_entry(rdev, &hcomm_rdevs, node)
-		for (i = 0; i < rdev->nr_ports && !active; i++)
-			active = hcomm_port_owned(&rdev->ports[i], fabric) &&
-				 hcomm_port_active(&rdev->ports[i]);
+	list_for_each_entry(rdev, &hcomm_rdevs, node) {
+		for (i = 0; i < rdev->nr_ports && !known; i++) {
+			port = &rdev->ports[i];
+			if (!hcomm_port_owned(port, fabric))
+				continue;
+			active = hcomm_port_active(port);
+			known = hcomm_port_is_home(port, home);
+			any |= active;
+		}
+	}
 	mutex_unlock(&hcomm_ports_lock);
-	return active;
+	return known ? active : any;
 }
 
 /* ------------------------------------------------------- ownership */

@@ -15,15 +15,17 @@
  * Liveness. Only received messages prove a peer kernel alive. Every second
  * each side sends a heartbeat over a connected path; after 5 silent seconds
  * the path is taken for dead, whatever the queue pair says. A session whose
- * peer is silent for dead_after_ms (5 s) is reset, CAUSE_NODE, provided that a
- * port of ours is active all that time: with the local link down nothing can
- * be heard and nothing follows from it, so the clock stands still until the
- * port is back, and the ops' own deadlines decide. A peer that lost only its
+ * peer is silent for dead_after_ms (5 s) is reset, CAUSE_NODE, provided that the
+ * port over which it was last heard is active all that time (any, if that one
+ * is gone): with the local link down nothing can be heard and nothing follows
+ * from it, so the clock stands still until the port is back, and the ops' own
+ * deadlines decide. Meanwhile other ports are tried. A peer that lost only its
  * link is therefore survived as long as both ends notice (a cable, a veth) or
  * it is back in time; behind a switch its silence cannot be told from death.
  * A restarted peer has another id or does not know our token and says so: then
  * the session is reset at once. One that never connects is given up after 60 s.
- * One without any proven rank for 5 s says goodbye and ends.
+ * One without any member of ours for 5 s says goodbye and ends. So the side that
+ * ends it has no proof under way, and the other side nothing that counts on it.
  *
  * Received control and fence messages are handled in order by inbox_work, in
  * process context; only after a message was handled is it acknowledged. The
@@ -304,9 +306,10 @@ void hcomm_session_connected(struct hcomm_session *session, u32 epoch)
 	}
 	/* Keys of another device are worth nothing: advert_work makes new ones. */
 	serial = conn->port->rdev->serial;
-	if (session->rekeyed || (path->last_rdev && path->last_rdev != serial))
+	if (session->rekeyed || (path->home.rdev && path->home.rdev != serial))
 		session->rekey = true;
-	path->last_rdev = serial;
+	path->home.rdev = serial;
+	path->home.port = conn->port->nr;
 	session->rekeyed = false;
 	if (!session->rekey)
 		hcomm_session_fence(session);
@@ -577,7 +580,12 @@ static bool hcomm_session_useless(struct hcomm_session *session, ktime_t now)
 /* Since when the silence of the peer means something. */
 static ktime_t hcomm_session_since(struct hcomm_session *session, ktime_t now)
 {
-	if (!hcomm_ports_active(session->fabric))
+	struct hcomm_home home;
+
+	spin_lock_bh(&session->lock);
+	home = session->path.home;
+	spin_unlock_bh(&session->lock);
+	if (!hcomm_ports_hear(session->fabric, &home))
 		session->port_since = now;
 	return max(READ_ONCE(session->heard), session->port_since);
 }
@@ -585,9 +593,9 @@ static ktime_t hcomm_session_since(struct hcomm_session *session, ktime_t now)
 static void hcomm_session_check(struct hcomm_session *session)
 {
 	ktime_t now = ktime_get();
-	s64 silent = ktime_ms_delta(now, hcomm_session_since(session, now));
 	enum hcomm_session_state state;
 	bool connected;
+	s64 silent;
 
 	spin_lock_bh(&session->lock);
 	state = session->state;
@@ -598,7 +606,10 @@ static void hcomm_session_check(struct hcomm_session *session)
 		if (connected)
 			hcomm_session_goodbye(session);
 		hcomm_session_reset(session, 0);
-	} else if (state == HCOMM_SESSION_NEW) {
+		return;
+	}
+	silent = ktime_ms_delta(now, hcomm_session_since(session, now));
+	if (state == HCOMM_SESSION_NEW) {
 		if (ktime_ms_delta(now, session->born) > HCOMM_CONNECT_MS)
 			hcomm_session_reset(session, -ENETUNREACH);
 	} else if (hcomm_adverts_overdue(session, connected)) {

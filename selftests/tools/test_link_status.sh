@@ -59,8 +59,21 @@ test_the_table_is_sorted_and_aligned()
 	[ "$(cut -c "$column-" "$work/table" | sort -u | xargs)" = "Verdict ok" ]
 }
 
+no_paths()
+{
+	"$diag" --link-status >"$work/out" && ! grep -q ^Instance "$work/out"
+}
+
+all_is_well()
+{
+	"$diag" --link-status >"$work/out"
+}
+
 test_a_cut_link_is_told_and_ends_with_1()
 {
+	# A session of an earlier test may live on for some seconds, and its path
+	# be told, too.
+	until_true 20 no_paths
 	ip link set h0l0 down
 	# The far end learns of it by its carrier, up to a second later.
 	for port in rxe0_0 rxe1_0; do
@@ -78,6 +91,29 @@ test_a_cut_link_is_told_and_ends_with_1()
 	grep -qE '^rxe1_0/1 .* no-carrier .*FAIL' "$work/out"
 	grep -q '"failed":2' "$work/json"
 	status 0 "$diag" --link-status
+}
+
+test_a_path_is_back_soon_after_its_link_is()
+{
+	"$built/tools/hcomm_benchmark" -g 2 --instances hcomm0,hcomm1 -b 64K -e 64K -c 0 \
+		-n 1000000 >"$work/running" 2>&1 &
+	pid=$!
+	path='o.get("path") == "0" and o["instance"] == "hcomm0"'
+	until_true 60 bytes_grow
+	ip link set h0l0 down
+	for port in rxe0_0 rxe1_0; do
+		until_true 10 grep -q DOWN /sys/class/infiniband/$port/ports/1/state
+	done
+	# The other link leads nowhere here: attempts over it must not cost the
+	# session its life, nor the path the time once its own link is back.
+	sleep 7
+	ip link set h0l0 up
+	ok=0
+	until_true 4 all_is_well && until_true 20 bytes_grow || ok=1
+	kill -KILL $pid
+	wait $pid || true
+	[ $ok = 0 ] || cat "$work/running" "$work/out"
+	[ $ok = 0 ]
 }
 
 test_a_path_in_use_is_seen_with_its_bytes()
@@ -120,4 +156,5 @@ run_tests \
 	the_table_is_sorted_and_aligned \
 	a_cut_link_is_told_and_ends_with_1 \
 	a_path_in_use_is_seen_with_its_bytes \
+	a_path_is_back_soon_after_its_link_is \
 	without_the_module_ports_are_still_listed
