@@ -560,7 +560,7 @@ void hcomm_link_abort_received(struct hcomm_session *session,
 			       const struct hcomm_wire_msg *m);
 /* Ends all links of a session that is dead. Process context. */
 void hcomm_links_end(struct hcomm_session *session, int error);
-/* Drops links that nobody uses; true if a live proven rank is left. */
+/* Drops links that nobody uses; true if a member of ours is left. */
 bool hcomm_links_sweep(struct hcomm_session *session);
 /* Takes no member any more, if it has been useless since before @since. */
 bool hcomm_links_close(struct hcomm_session *session, ktime_t since);

@@ -533,6 +533,7 @@ void hcomm_session_peers_set(struct hcomm_member *member)
 
 	for (rank = 0; rank < member->group->size; rank++) {
 		if (hcomm_member_peer(member, rank, &peer) ||
+		    hcomm_group_remote_gone(member->group, rank) ||
 		    !memcmp(peer.instance_id, instance->id, HCOMM_ID_BYTES) ||
 		    !memcmp(peer.instance_id, last, HCOMM_ID_BYTES))
 			continue;
@@ -1074,6 +1075,7 @@ static u32 hcomm_link_culprit(struct hcomm_link *link)
 	xa_for_each(&link->locals, rank, local)
 		for (r = 0; r < link->group->size; r++)
 			if (!hcomm_member_peer(local->member, r, &peer) &&
+			    !hcomm_group_remote_gone(link->group, r) &&
 			    !memcmp(peer.instance_id, link->session->peer, 16))
 				return r;
 	return HCOMM_NO_RANK;

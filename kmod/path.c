@@ -758,7 +758,8 @@ void hcomm_path_rises(struct hcomm_path *path, const struct hcomm_port *port)
 		goto out;
 	conn = rcu_dereference_protected(path->conn[HCOMM_QP_SMALL],
 					 lockdep_is_held(&session->lock));
-	if (path->state == HCOMM_PATH_CONNECTING && conn && conn->port != port)
+	if (path->state == HCOMM_PATH_CONNECTING &&
+	    (!conn || conn->port != port))
 		hcomm_path_lost(path, HCOMM_PATH_DRAINING, -ENETDOWN);
 	path->attempt = 0;
 	path->retry_at = jiffies;
