@@ -346,13 +346,15 @@ void hcomm_conn_post(struct hcomm_send *send, u32 len, struct ib_rdma_wr *writes
 bool hcomm_conn_send_header(struct hcomm_conn *conn, enum hcomm_credit_use use,
 			    struct hcomm_wire_hdr *h);
 
-/* Moves the path and closes its connections. session->lock held. */
 void hcomm_path_trace(const struct hcomm_path *path,
 		      enum hcomm_path_state from);
-/* @port is active again. The fabric's lock is held. */
-void hcomm_path_rises(struct hcomm_path *path, const struct hcomm_port *port);
+/* Moves the path and closes its connections. session->lock held. */
 bool hcomm_path_lost(struct hcomm_path *path, enum hcomm_path_state to,
 		     int error);
+/* Tries to connect now, as if for the first time. session->lock held. */
+void hcomm_path_retry(struct hcomm_path *path);
+/* @port is active again. The fabric's lock is held. */
+void hcomm_path_rises(struct hcomm_path *path, const struct hcomm_port *port);
 /* The one way a path goes down. Any context but hard irq. */
 void hcomm_path_error(struct hcomm_path *path, int error);
 /* The same, when @conn still belongs to the path as it is now. */

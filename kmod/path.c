@@ -742,6 +742,14 @@ void hcomm_path_error(struct hcomm_path *path, int error)
 	spin_unlock_bh(&session->lock);
 }
 
+void hcomm_path_retry(struct hcomm_path *path)
+{
+	lockdep_assert_held(&path->session->lock);
+	path->attempt = 0;
+	path->retry_at = jiffies;
+	hcomm_path_kick(path);
+}
+
 /*
  * An attempt over another port is given up: the peer may not be there, and a
  * longer one would take what is left of the peer's patience.
@@ -761,9 +769,7 @@ void hcomm_path_rises(struct hcomm_path *path, const struct hcomm_port *port)
 	if (path->state == HCOMM_PATH_CONNECTING &&
 	    (!conn || conn->port != port))
 		hcomm_path_lost(path, HCOMM_PATH_DRAINING, -ENETDOWN);
-	path->attempt = 0;
-	path->retry_at = jiffies;
-	hcomm_path_kick(path);
+	hcomm_path_retry(path);
 out:
 	spin_unlock_bh(&session->lock);
 }

@@ -629,7 +629,7 @@ void hcomm_port_put(struct hcomm_port *port)
 
 bool hcomm_ports_hear(struct hcomm_fabric *fabric, const struct hcomm_home *home)
 {
-	bool known = false, active = false, any = false;
+	bool known = false, hears = false;
 	struct hcomm_rdev *rdev;
 	struct hcomm_port *port;
 	unsigned int i;
@@ -640,13 +640,13 @@ bool hcomm_ports_hear(struct hcomm_fabric *fabric, const struct hcomm_home *home
 			port = &rdev->ports[i];
 			if (!hcomm_port_owned(port, fabric))
 				continue;
-			active = hcomm_port_active(port);
 			known = hcomm_port_is_home(port, home);
-			any |= active;
+			if (known || !hears)
+				hears = hcomm_port_active(port);
 		}
 	}
 	mutex_unlock(&hcomm_ports_lock);
-	return known ? active : any;
+	return hears;
 }
 
 /* ------------------------------------------------------- ownership */

@@ -24,8 +24,8 @@
  * it is back in time; behind a switch its silence cannot be told from death.
  * A restarted peer has another id or does not know our token and says so: then
  * the session is reset at once. One that never connects is given up after 60 s.
- * One without any member of ours for 5 s says goodbye and ends. So the side that
- * ends it has no proof under way, and the other side nothing that counts on it.
+ * One without any member of ours for 5 s ends, with a goodbye if it can be said:
+ * so no side ends it that has a proof under way.
  *
  * Received control and fence messages are handled in order by inbox_work, in
  * process context; only after a message was handled is it acknowledged. The
@@ -67,7 +67,7 @@ MODULE_PARM_DESC(recv_queue_depth, "entries of a bulk receive queue of the first
 
 unsigned int hcomm_dead_after_ms = 5000;
 module_param_named(dead_after_ms, hcomm_dead_after_ms, uint, 0644);
-MODULE_PARM_DESC(dead_after_ms, "a peer silent for so long is dead, while a port of ours is up (5000)");
+MODULE_PARM_DESC(dead_after_ms, "a peer silent for so long is dead, while our port to it is up (5000)");
 
 static struct hcomm_fabric *hcomm_fabrics[HCOMM_MAX_INSTANCES];
 
@@ -597,18 +597,18 @@ static void hcomm_session_check(struct hcomm_session *session)
 	bool connected;
 	s64 silent;
 
-	spin_lock_bh(&session->lock);
-	state = session->state;
-	connected = hcomm_path_connected(session->path.state);
-	spin_unlock_bh(&session->lock);
-
 	if (hcomm_session_useless(session, now)) {
-		if (connected)
+		if (hcomm_path_connected(READ_ONCE(session->path.state)))
 			hcomm_session_goodbye(session);
 		hcomm_session_reset(session, 0);
 		return;
 	}
+	/* It may sleep: the state is looked at afterwards. */
 	silent = ktime_ms_delta(now, hcomm_session_since(session, now));
+	spin_lock_bh(&session->lock);
+	state = session->state;
+	connected = hcomm_path_connected(session->path.state);
+	spin_unlock_bh(&session->lock);
 	if (state == HCOMM_SESSION_NEW) {
 		if (ktime_ms_delta(now, session->born) > HCOMM_CONNECT_MS)
 			hcomm_session_reset(session, -ENETUNREACH);

@@ -463,10 +463,8 @@ static ssize_t path_reconnect_store(void *object)
 	struct hcomm_path *path = object;
 
 	spin_lock_bh(&path->session->lock);
-	path->attempt = 0;
-	path->retry_at = jiffies;
+	hcomm_path_retry(path);
 	spin_unlock_bh(&path->session->lock);
-	hcomm_path_kick(path);
 	return 0;
 }
 

@@ -6,6 +6,8 @@
 #ifndef HCOMM_TEST_NET_H
 #define HCOMM_TEST_NET_H
 
+#include <dirent.h>
+
 #include "device/device.h"
 
 #define PAIR	2
@@ -233,6 +235,29 @@ static inline size_t differs(const char *p, size_t n, uint32_t seed)
 			break;
 	}
 	return i;
+}
+
+/* A file of path 0 of the one session of instance @nr; false when there is none. */
+static inline bool session_file(unsigned int nr, const char *name, char *path,
+				size_t size)
+{
+	char dir[96];
+	struct dirent *e;
+	bool found = false;
+	DIR *d;
+
+	snprintf(dir, sizeof(dir), "/sys/class/hcomm/hcomm%u/sessions", nr);
+	d = opendir(dir);
+	while (d && (e = readdir(d))) {
+		if (e->d_name[0] == '.')
+			continue;
+		snprintf(path, size, "%s/%.32s/paths/0/%s", dir, e->d_name,
+			 name);
+		found = true;
+	}
+	if (d)
+		closedir(d);
+	return found;
 }
 
 #endif

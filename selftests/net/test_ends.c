@@ -244,6 +244,27 @@ TEST_F_TIMEOUT(ends, a_rank_that_left_is_refused_by_those_who_stay, 300)
 	EXPECT_EQ(state_of(&a->r), HCOMM_STATE_ACTIVE);
 }
 
+/*
+ * The peer ends the session on which it has no member any more. It must not
+ * come again: for a while its absence is all there is to see.
+ */
+TEST_F_TIMEOUT(ends, a_rank_that_left_is_not_connected_to_again, 300)
+{
+	struct side *a = &self->p.side[0], *b = &self->p.side[1];
+	struct hcomm_event event;
+	char path[160];
+	uint64_t end;
+
+	ASSERT_EQ(both_up(&self->p), 0);
+	ASSERT_EQ(call(b->r.fd, HCOMM_IOC_LEAVE, NULL), 0);
+	ASSERT_TRUE(wait_event(&a->r, HCOMM_EVENT_MEMBER_LEFT, &event));
+	ASSERT_TRUE(WAIT_UNTIL(&a->r, !session_file(0, "state", path,
+						    sizeof(path))));
+	for (end = now_ns() + 3 * SEC; now_ns() < end; usleep(20000))
+		ASSERT_FALSE(session_file(0, "state", path, sizeof(path)));
+	EXPECT_EQ(state_of(&a->r), HCOMM_STATE_ACTIVE);
+}
+
 TEST_F_TIMEOUT(ends, a_rank_that_left_never_comes_back, 300)
 {
 	struct side *a = &self->p.side[0], *b = &self->p.side[1];

@@ -5,7 +5,6 @@
  * every slot and overwrites it as soon as its signal is seen, so a WRITE that
  * is repeated too late destroys what is looked at again at the end.
  */
-#include <dirent.h>
 #include <kselftest_harness.h>
 #include <pthread.h>
 
@@ -27,29 +26,6 @@ static void nap(unsigned int ms)
 	struct timespec ts = { ms / 1000, ms % 1000 * 1000000L };
 
 	nanosleep(&ts, NULL);
-}
-
-/* The one session of instance @nr; false when there is none. */
-static bool session_file(unsigned int nr, const char *name, char *path,
-			 size_t size)
-{
-	char dir[96];
-	struct dirent *e;
-	bool found = false;
-	DIR *d;
-
-	snprintf(dir, sizeof(dir), "/sys/class/hcomm/hcomm%u/sessions", nr);
-	d = opendir(dir);
-	while (d && (e = readdir(d))) {
-		if (e->d_name[0] == '.')
-			continue;
-		snprintf(path, size, "%s/%.32s/paths/0/%s", dir, e->d_name,
-			 name);
-		found = true;
-	}
-	if (d)
-		closedir(d);
-	return found;
 }
 
 static int put_text(const char *path, const char *text)

@@ -59,6 +59,14 @@ test_the_table_is_sorted_and_aligned()
 	[ "$(cut -c "$column-" "$work/table" | sort -u | xargs)" = "Verdict ok" ]
 }
 
+# ports_are STATE: both ends of the first link.
+ports_are()
+{
+	for port in rxe0_0 rxe1_0; do
+		until_true 10 grep -q "$1" /sys/class/infiniband/$port/ports/1/state
+	done
+}
+
 no_paths()
 {
 	"$diag" --link-status >"$work/out" && ! grep -q ^Instance "$work/out"
@@ -76,16 +84,12 @@ test_a_cut_link_is_told_and_ends_with_1()
 	until_true 20 no_paths
 	ip link set h0l0 down
 	# The far end learns of it by its carrier, up to a second later.
-	for port in rxe0_0 rxe1_0; do
-		until_true 10 grep -q DOWN /sys/class/infiniband/$port/ports/1/state
-	done
+	ports_are DOWN
 	got=0
 	"$diag" --link-status >"$work/out" || got=$?
 	"$diag" --link-status --json >"$work/json" || [ $? = 1 ]
 	ip link set h0l0 up
-	for port in rxe0_0 rxe1_0; do
-		until_true 10 grep -q ACTIVE /sys/class/infiniband/$port/ports/1/state
-	done
+	ports_are ACTIVE
 	[ $got = 1 ]
 	grep -qE '^rxe0_0/1 .* down .*FAIL: port is down: its network device is down' "$work/out"
 	grep -qE '^rxe1_0/1 .* no-carrier .*FAIL' "$work/out"
@@ -93,50 +97,54 @@ test_a_cut_link_is_told_and_ends_with_1()
 	status 0 "$diag" --link-status
 }
 
-test_a_path_is_back_soon_after_its_link_is()
+begin_traffic()
 {
 	"$built/tools/hcomm_benchmark" -g 2 --instances hcomm0,hcomm1 -b 64K -e 64K -c 0 \
 		-n 1000000 >"$work/running" 2>&1 &
 	pid=$!
 	path='o.get("path") == "0" and o["instance"] == "hcomm0"'
-	until_true 60 bytes_grow
-	ip link set h0l0 down
-	for port in rxe0_0 rxe1_0; do
-		until_true 10 grep -q DOWN /sys/class/infiniband/$port/ports/1/state
-	done
-	# The other link leads nowhere here: attempts over it must not cost the
-	# session its life, nor the path the time once its own link is back.
-	sleep 7
-	ip link set h0l0 up
-	ok=0
-	until_true 4 all_is_well && until_true 20 bytes_grow || ok=1
-	kill -KILL $pid
-	wait $pid || true
-	[ $ok = 0 ] || cat "$work/running" "$work/out"
-	[ $ok = 0 ]
 }
 
-test_a_path_in_use_is_seen_with_its_bytes()
+end_traffic()
 {
-	"$built/tools/hcomm_benchmark" -g 2 --instances hcomm0,hcomm1 -b 64K -e 64K -c 0 \
-		-n 1000000 >"$work/running" 2>&1 &
-	pid=$!
-	path='o.get("path") == "0" and o["instance"] == "hcomm0"'
-	ok=0
-	until_true 60 bytes_grow || ok=1
-	[ $ok = 1 ] || [ "$(field "$path" state)" = up ] || ok=2
-	[ $ok != 0 ] || [ "$(field "$path" peer_instance)" = hcomm1 ] || ok=3
-	[ $ok != 0 ] || "$diag" --link-status | grep -qE '^hcomm0 +hcomm1 +0 +up +rxe0_.* ok$' || ok=4
-	kill -KILL $pid
-	wait $pid || true
-	[ $ok = 0 ] || cat "$work/running" "$work/json"
-	[ $ok = 0 ]
+	kill -KILL "$pid"
+	wait "$pid" || true
 }
 
 bytes_grow()
 {
 	first=$(field "$path" tx_bytes 2>/dev/null) &&
 		second=$(field "$path" tx_bytes 2>/dev/null) && [ "$second" -gt "$first" ]
+}
+
+test_a_path_is_back_soon_after_its_link_is()
+{
+	begin_traffic
+	until_true 60 bytes_grow
+	ip link set h0l0 down
+	ports_are DOWN
+	# The other link leads nowhere here: attempts over it must not cost the
+	# session its life, nor the path the time once its own link is back.
+	sleep 7
+	ip link set h0l0 up
+	ok=0
+	until_true 4 all_is_well && until_true 20 bytes_grow || ok=1
+	end_traffic
+	[ $ok = 0 ] || cat "$work/running" "$work/out"
+	[ $ok = 0 ]
+}
+
+test_a_path_in_use_is_seen_with_its_bytes()
+{
+	begin_traffic
+	ok=0
+	until_true 60 bytes_grow || ok=1
+	[ $ok = 1 ] || [ "$(field "$path" state)" = up ] || ok=2
+	[ $ok != 0 ] || [ "$(field "$path" peer_instance)" = hcomm1 ] || ok=3
+	[ $ok != 0 ] || "$diag" --link-status | grep -qE '^hcomm0 +hcomm1 +0 +up +rxe0_.* ok$' || ok=4
+	end_traffic
+	[ $ok = 0 ] || cat "$work/running" "$work/json"
+	[ $ok = 0 ]
 }
 
 # The last test: nothing here needs the module any more.
