@@ -24,7 +24,13 @@
 #include "fabric.h"
 
 #define HCOMM_RESOLVE_MS	2000
-#define HCOMM_ACK_TIMEOUT	14	/* 4.096 us << 14: 67 ms */
+/*
+ * 4.096 us << 14 is 67 ms.  On a software device a repetition that was not
+ * needed, because both ends only lacked a processor, is worse than a late one:
+ * rxe may receive messages twice then, and there it is 0.54 s.
+ */
+#define HCOMM_ACK_TIMEOUT	14
+#define HCOMM_ACK_TIMEOUT_SOFT	17
 #define HCOMM_RETRIES		7
 #define HCOMM_BACKLOG		128
 
@@ -247,6 +253,16 @@ static int hcomm_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 	return hcomm_conn_event(conn, id, event);
 }
 
+/* Only for RoCE and InfiniBand; others keep their own. */
+static void hcomm_cm_ack_timeout(struct rdma_cm_id *id,
+				 const struct hcomm_port *port)
+{
+	bool soft = port->rdev->ib->ops.driver_id == RDMA_DRIVER_RXE;
+
+	rdma_set_ack_timeout(id, soft ? HCOMM_ACK_TIMEOUT_SOFT :
+					HCOMM_ACK_TIMEOUT);
+}
+
 /* Makes the id of @conn. */
 static int hcomm_cm_id(struct hcomm_conn *conn)
 {
@@ -258,8 +274,7 @@ static int hcomm_cm_id(struct hcomm_conn *conn)
 		return PTR_ERR(id);
 	conn->id = id;
 	conn->ours = true;
-	/* Only for RoCE and InfiniBand; others keep their own. */
-	rdma_set_ack_timeout(id, HCOMM_ACK_TIMEOUT);
+	hcomm_cm_ack_timeout(id, conn->port);
 	return 0;
 }
 
@@ -419,7 +434,7 @@ static int hcomm_cm_accept(struct hcomm_session *session,
 	conn->id = id;
 	conn->peer_credits = hello->credits;
 	conn->asked = true;
-	rdma_set_ack_timeout(id, HCOMM_ACK_TIMEOUT);
+	hcomm_cm_ack_timeout(id, port);
 	ret = hcomm_conn_setup(conn);
 	if (ret)
 		goto err;

@@ -481,6 +481,12 @@ void hcomm_session_put(struct hcomm_session *session);	/* any context */
 void hcomm_session_superseded(struct hcomm_session *session);
 /* Ends the session; everything else happens in end_work. Any context. */
 void hcomm_session_reset(struct hcomm_session *session, int error);
+/*
+ * The same because of a message that a correct peer does not send, which is
+ * told with @why. Any context.
+ */
+void hcomm_session_violated(struct hcomm_session *session,
+			    const struct hcomm_wire_hdr *h, const char *why);
 
 struct hcomm_note *hcomm_note_alloc(u8 type, u32 payload_len, gfp_t gfp);
 /* Queues and sends; @note belongs to the session from now on. Any context. */
@@ -560,8 +566,8 @@ void hcomm_link_remote_gone(struct hcomm_session *session,
 			    const struct hcomm_wire_msg *m);
 void hcomm_link_abort_received(struct hcomm_session *session,
 			       const struct hcomm_wire_msg *m);
-/* Ends all links of a session that is dead. Process context. */
-void hcomm_links_end(struct hcomm_session *session, int error);
+/* Ends all links of a session that is dead; how many groups fail by it. */
+unsigned int hcomm_links_end(struct hcomm_session *session, int error);
 /* Drops links that nobody uses; true if a member of ours is left. */
 bool hcomm_links_sweep(struct hcomm_session *session);
 /* Takes no member any more, if it has been useless since before @since. */

@@ -360,6 +360,37 @@ static int hcomm_stream_place(struct hcomm_stream *stream,
 	return 0;
 }
 
+/* With what we know, for the one who has to find out which side is wrong. */
+static void hcomm_stream_violated(struct hcomm_stream *stream,
+				  const struct hcomm_wire_msg *m)
+{
+	struct hcomm_session *session = stream->link->session;
+	struct hcomm_flow_tx *tx = &stream->flow.tx;
+	struct hcomm_flow_rx *rx = &stream->flow.rx;
+
+	pr_warn_ratelimited("hcomm%u: stream of rank %u to %u: sent %llu acknowledged %llu replies %llu to %llu gets %llu to %llu, received %llu to %llu\n",
+			    session->fabric->nr, stream->flow.src,
+			    stream->flow.dst, tx->next, tx->una,
+			    tx->reply_floor, tx->reply_next, tx->get_floor,
+			    tx->get_next, rx->next, rx->top);
+	hcomm_session_violated(session, &m->h, "a message of a stream is wrong");
+}
+
+/*
+ * A software device may deliver a message twice. What is wrong with it now,
+ * because its window has ended since, was not when it was placed.
+ */
+static bool hcomm_stream_knows(struct hcomm_stream *stream,
+			       const struct hcomm_wire_hdr *h)
+{
+	bool known;
+
+	spin_lock_bh(&stream->lock);
+	known = hcomm_flow_rx_check(&stream->flow, h) == HCOMM_RX_DUPLICATE;
+	spin_unlock_bh(&stream->lock);
+	return known;
+}
+
 static void hcomm_stream_receive(struct hcomm_stream *stream,
 				 struct hcomm_conn *conn,
 				 const struct hcomm_wire_msg *m)
@@ -377,7 +408,8 @@ static void hcomm_stream_receive(struct hcomm_stream *stream,
 	case HCOMM_WIRE_PART:
 	case HCOMM_WIRE_EAGER:
 	case HCOMM_WIRE_SIGNAL:
-		ok = hcomm_arrival_check(stream, &m->h, &a);
+		ok = hcomm_stream_knows(stream, &m->h) ||
+		     hcomm_arrival_check(stream, &m->h, &a);
 		break;
 	case HCOMM_WIRE_GET_REQ:
 		ok = hcomm_arrival_get(stream, m, &a);
@@ -403,7 +435,7 @@ static void hcomm_stream_receive(struct hcomm_stream *stream,
 	if (more)
 		hcomm_stream_finish(stream);
 	if (ret)
-		hcomm_session_reset(stream->link->session, ret);
+		hcomm_stream_violated(stream, m);
 	else if (more)
 		hcomm_stream_kick(stream);
 out:
@@ -421,7 +453,7 @@ void hcomm_stream_message(struct hcomm_session *session,
 	struct hcomm_link *link;
 
 	if (m->h.src >= HCOMM_MAX_RANKS || m->h.dst >= HCOMM_MAX_RANKS) {
-		hcomm_session_reset(session, -EPROTO);
+		hcomm_session_violated(session, &m->h, "no such rank");
 		return;
 	}
 	rcu_read_lock();

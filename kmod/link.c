@@ -1130,10 +1130,11 @@ static void hcomm_group_want_again(struct hcomm_group *group)
 	}
 }
 
-void hcomm_links_end(struct hcomm_session *session, int error)
+unsigned int hcomm_links_end(struct hcomm_session *session, int error)
 {
 	struct hcomm_fault fault;
 	struct hcomm_link *link;
+	unsigned int failed = 0;
 	bool again, broken;
 
 	for (;;) {
@@ -1144,7 +1145,7 @@ void hcomm_links_end(struct hcomm_session *session, int error)
 						session_node);
 		if (!link) {
 			mutex_unlock(&session->links_lock);
-			return;
+			return failed;
 		}
 		again = error != -ENETUNREACH && error != -ESHUTDOWN &&
 			!link->nr_remotes && !xa_empty(&link->locals);
@@ -1156,6 +1157,7 @@ void hcomm_links_end(struct hcomm_session *session, int error)
 		mutex_unlock(&session->links_lock);
 
 		if (broken) {
+			failed++;
 			hcomm_group_fail(link->group, &fault);
 			hcomm_session_group_fault(link->group, fault.rank,
 						  &fault);

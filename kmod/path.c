@@ -302,25 +302,25 @@ static void hcomm_recv_handle(struct hcomm_conn *conn, struct hcomm_recv *recv,
 				   hcomm_buf_dma(&conn->rx, recv->index),
 				   conn->rx.size, DMA_FROM_DEVICE);
 	ret = hcomm_wire_decode(buf, len, conn->kind, &m);
-	if (ret)
-		goto err;
+	if (ret) {
+		pr_warn_ratelimited("hcomm%u: session with %*phN: no such message: %u bytes %*ph\n",
+				    conn->session->fabric->nr, HCOMM_ID_BYTES,
+				    conn->session->peer, len,
+				    (int)min(len, 64U), buf);
+		hcomm_session_reset(conn->session, ret);
+		return;
+	}
 	/* A message may overtake the news that the connection stands. */
 	if (unlikely(READ_ONCE(conn->state) == HCOMM_CONN_READY))
 		hcomm_path_heard(conn);
 	spin_lock_bh(&conn->lock);
-	ret = hcomm_credit_grant(&conn->credit, m.h.credits);
+	hcomm_credit_grant(&conn->credit, m.h.credits);
 	spin_unlock_bh(&conn->lock);
-	if (ret)
-		goto err;
 	/* The data was written ahead of the message that tells of it. */
 	if (m.h.type == HCOMM_WIRE_PART || m.h.type == HCOMM_WIRE_GET_PART)
 		atomic64_add(m.h.length, &conn->path->bytes_received);
 	atomic64_add(len, &conn->path->bytes_received);
 	hcomm_session_received(conn, &m, buf, len);
-	return;
-
-err:
-	hcomm_session_reset(conn->session, ret);
 }
 
 static void hcomm_recv_done(struct ib_cq *cq, struct ib_wc *wc)

@@ -114,6 +114,17 @@ void hcomm_session_reset(struct hcomm_session *session, int error)
 	spin_unlock_bh(&session->lock);
 }
 
+void hcomm_session_violated(struct hcomm_session *session,
+			    const struct hcomm_wire_hdr *h, const char *why)
+{
+	pr_warn_ratelimited("hcomm%u: session with %*phN: %s: %s of rank %u to %u, seq %llu ack %u part %u/%u aux %u, on epoch %u\n",
+			    session->fabric->nr, HCOMM_ID_BYTES, session->peer,
+			    why, hcomm_wire_type_name(h->type), h->src, h->dst,
+			    h->seq, h->ack, h->part, h->parts, h->aux,
+			    READ_ONCE(session->path.epoch));
+	hcomm_session_reset(session, -EPROTO);
+}
+
 void hcomm_session_superseded(struct hcomm_session *session)
 {
 	s64 silent = ktime_ms_delta(ktime_get(), READ_ONCE(session->heard));
@@ -322,7 +333,7 @@ void hcomm_session_connected(struct hcomm_session *session, u32 epoch)
 }
 
 /* The peer has taken note of everything before @next. */
-static void hcomm_session_acked(struct hcomm_session *session, u64 next)
+static int hcomm_session_acked(struct hcomm_session *session, u64 next)
 {
 	LIST_HEAD(done);
 	bool lift;
@@ -333,20 +344,19 @@ static void hcomm_session_acked(struct hcomm_session *session, u64 next)
 	lift = session->nacks && !list_empty(&done);
 	spin_unlock_bh(&session->lock);
 	hcomm_notes_finish(&done, true);
-	if (ret) {
-		hcomm_session_reset(session, ret);
-		return;
-	}
+	if (ret)
+		return ret;
 	if (lift)
 		hcomm_streams_lift(session, next);
 	/* There may be room for more notes in flight. */
 	hcomm_session_push(session);
+	return 0;
 }
 
 /* --------------------------------------------------------- inbox */
 
-static void hcomm_session_fenced(struct hcomm_session *session,
-				 const struct hcomm_wire_msg *m)
+static int hcomm_session_fenced(struct hcomm_session *session,
+				const struct hcomm_wire_msg *m)
 {
 	struct hcomm_fence_result result = {};
 	LIST_HEAD(done);
@@ -358,10 +368,9 @@ static void hcomm_session_fenced(struct hcomm_session *session,
 	hcomm_session_apply(session, &result);
 	spin_unlock_bh(&session->lock);
 	hcomm_xfers_done(&done);
-	if (ret)
-		hcomm_session_reset(session, ret);
-	else if (result.send)
+	if (!ret && result.send)
 		hcomm_session_push(session);
+	return ret;
 }
 
 static int hcomm_control_handle(struct hcomm_session *session,
@@ -449,15 +458,15 @@ static void hcomm_letter_handle(struct hcomm_session *session,
 	switch (m.h.type) {
 	case HCOMM_WIRE_FENCED:
 	case HCOMM_WIRE_FENCE_ACK:
-		hcomm_session_fenced(session, &m);
+		ret = hcomm_session_fenced(session, &m);
 		break;
 	case HCOMM_WIRE_HEARTBEAT:
-		hcomm_session_acked(session, m.h.seq);
+		ret = hcomm_session_acked(session, m.h.seq);
 		if (!(m.h.flags & HCOMM_WIRE_F_REPLY))
 			hcomm_session_heartbeat(session, &m);
 		break;
 	case HCOMM_WIRE_CTL_ACK:
-		hcomm_session_acked(session, m.h.seq);
+		ret = hcomm_session_acked(session, m.h.seq);
 		break;
 	case HCOMM_WIRE_GOODBYE:
 		hcomm_session_reset(session, -ECONNRESET);
@@ -467,7 +476,10 @@ static void hcomm_letter_handle(struct hcomm_session *session,
 		break;
 	}
 out:
-	if (ret)
+	if (ret == -EPROTO)
+		hcomm_session_violated(session, &m.h,
+				       "a message about the session is wrong");
+	else if (ret)
 		hcomm_session_reset(session, ret);
 }
 
@@ -547,7 +559,8 @@ void hcomm_session_received(struct hcomm_conn *conn,
 	spin_unlock_bh(&session->lock);
 	if (full) {
 		kfree(letter);
-		hcomm_session_reset(session, -EPROTO);
+		hcomm_session_violated(session, &m->h,
+				       "too many messages about the session");
 	}
 }
 
@@ -644,15 +657,12 @@ static void hcomm_session_end_work(struct work_struct *work)
 						     end_work);
 	struct hcomm_fabric *fabric = session->fabric;
 	struct hcomm_letter *letter;
+	unsigned int failed;
 	LIST_HEAD(notes);
 
 	spin_lock_bh(&fabric->lock);
 	list_del_init(&session->node);
 	spin_unlock_bh(&fabric->lock);
-	if (session->error && session->error != -ESHUTDOWN)
-		pr_warn_ratelimited("hcomm%u: session with %*phN ended: error %d, path error %d\n",
-				    fabric->nr, HCOMM_ID_BYTES, session->peer,
-				    session->error, session->path.error);
 	/* A request that found it before is refused: its state says so. */
 	cancel_delayed_work_sync(&session->tick);
 	hcomm_sysfs_session_del(session);
@@ -661,7 +671,12 @@ static void hcomm_session_end_work(struct work_struct *work)
 	cancel_work_sync(&session->advert_work);
 	while ((letter = hcomm_letter_next(session)))
 		kfree(letter);
-	hcomm_links_end(session, session->error);
+	failed = hcomm_links_end(session, session->error);
+	if (failed)
+		pr_warn_ratelimited("hcomm%u: session with %*phN ended and %u group(s) with it: error %d, path error %d\n",
+				    fabric->nr, HCOMM_ID_BYTES, session->peer,
+				    failed, session->error,
+				    session->path.error);
 
 	spin_lock_bh(&session->lock);
 	hcomm_ctl_flush(&session->ctl, &notes);

@@ -48,15 +48,12 @@ bool hcomm_credit_take(struct hcomm_credit *c, enum hcomm_credit_use use)
 
 void hcomm_credit_untake(struct hcomm_credit *c)
 {
-	c->avail++;
+	c->avail = min(c->avail + 1, c->limit);
 }
 
-int hcomm_credit_grant(struct hcomm_credit *c, u16 n)
+void hcomm_credit_grant(struct hcomm_credit *c, u16 n)
 {
-	if (n > c->limit - c->avail)
-		return -EPROTO;
-	c->avail += n;
-	return 0;
+	c->avail = min(c->avail + n, c->limit);
 }
 
 void hcomm_credit_reposted(struct hcomm_credit *c)

@@ -45,8 +45,13 @@ u32 hcomm_credit_room(const struct hcomm_credit *c, enum hcomm_credit_use use);
 /* A taken credit whose SEND was not posted. */
 void hcomm_credit_untake(struct hcomm_credit *c);
 
-/* @n credits arrived in a header; -EPROTO: more than the peer ever posted. */
-int hcomm_credit_grant(struct hcomm_credit *c, u16 n);
+/*
+ * @n credits arrived in a header.  There are never more than the peer posted,
+ * whatever it says: a software device can receive one SEND twice, and then its
+ * credits, and one for it, are given twice.  Until all are back there may be
+ * one too many, which the queue pair's own flow control bears.
+ */
+void hcomm_credit_grant(struct hcomm_credit *c, u16 n);
 
 /* A receive was consumed and posted again. */
 void hcomm_credit_reposted(struct hcomm_credit *c);

@@ -104,6 +104,25 @@ static void send_completed(struct conn *c, unsigned int from, u32 bytes)
 		hcomm_sched_complete(&np->sched, bytes, sim.step * 1000);
 }
 
+/* A software device that retransmits can take its own repetition for new. */
+static void land_twice(struct conn *c, unsigned int to, unsigned int qp,
+		       const struct pkt *p)
+{
+	struct pkt *again;
+
+	if (!sim.twice_left || !c->side[to].posted[qp] || !one_in(16))
+		return;
+	again = pkt_new(PKT_SEND);
+	again->len = p->len;
+	memcpy(again->msg, p->msg, p->len);
+	list_add_tail(&again->node, &c->side[to].cq[qp]);
+	c->side[to].posted[qp]--;
+	c->twice = true;
+	sim.twice = true;
+	sim.twice_left--;
+	sim_stats.twice++;
+}
+
 bool conn_land(struct conn *c, unsigned int from, unsigned int qp)
 {
 	unsigned int to = !from;
@@ -119,11 +138,15 @@ bool conn_land(struct conn *c, unsigned int from, unsigned int qp)
 		pkt_free(p);
 		return true;
 	}
+	if (!c->side[to].posted[qp]) {
+		require(c->twice, "receiver not ready: path %u qp %u", c->path,
+			qp);
+		return false;
+	}
 	c->side[to].posted[qp]--;
-	require(c->side[to].posted[qp] >= 0,
-		"receiver not ready: path %u qp %u", c->path, qp);
 	send_completed(c, from, p->bytes);
 	list_move_tail(&p->node, &c->side[to].cq[qp]);
+	land_twice(c, to, qp, p);
 	return true;
 }
 

@@ -350,6 +350,8 @@ static void receive_op(unsigned int side, struct nflow *nf,
 		.aux = ERANGE,
 	};
 
+	if (v == HCOMM_RX_DUPLICATE && sim.twice)
+		return;
 	require(v == HCOMM_RX_NEW, "op %llu part %u arrives with verdict %d",
 		(unsigned long long)h->seq, h->part, v);
 	if (op->want_nack && !op->nacked && !op->op.voided) {
@@ -373,6 +375,8 @@ static void receive_reply(unsigned int side, struct nflow *nf,
 	struct sop *op = app_op(side, flow, h->seq);
 	enum hcomm_flow_verdict v = hcomm_flow_reply_check(&nf->f, h);
 
+	if (v == HCOMM_RX_DUPLICATE && sim.twice)
+		return;
 	require(v == HCOMM_RX_NEW, "reply %llu part %u has verdict %d",
 		(unsigned long long)h->seq, h->part, v);
 	require(hcomm_flow_reply_op(&nf->f, h) == &op->op,
@@ -485,8 +489,10 @@ static void receive(unsigned int side, unsigned int path, unsigned int qp,
 	trace("%u: path %u %s group %u seq %llu part %u/%u", side, path,
 	      hcomm_wire_type_name(m.h.type), m.h.group,
 	      (unsigned long long)m.h.seq, m.h.part, m.h.parts);
-	require(!hcomm_credit_grant(&np->credit[qp], m.h.credits),
+	require(np->conn->twice ||
+		np->credit[qp].avail + m.h.credits <= RECEIVES,
 		"more credits than receives");
+	hcomm_credit_grant(&np->credit[qp], m.h.credits);
 	np->conn->side[side].posted[qp]++;
 	hcomm_credit_reposted(&np->credit[qp]);
 	if (dropped(side, path, m.h.type))
@@ -823,7 +829,9 @@ void node_check_idle(void)
 			for (qp = 0; qp < 2; qp++) {
 				a = &np->credit[qp];
 				b = &sim.node[!side].path[p].credit[qp];
-				require(a->avail + b->owed == RECEIVES,
+				require(a->avail + b->owed == RECEIVES ||
+					(np->conn->twice &&
+					 a->avail + b->owed > RECEIVES),
 					"lost credits: path %u qp %u: %u + %u",
 					p, qp, a->avail, b->owed);
 			}

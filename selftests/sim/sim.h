@@ -73,6 +73,7 @@ struct conn {
 	u32 epoch;
 	bool broken;		/* the link failed: sides may notice */
 	bool silent;		/* ...and nothing lands any more */
+	bool twice;		/* a SEND was received twice */
 	struct {
 		bool exists;	/* queue pairs exist */
 		bool err;	/* ...and are in error */
@@ -176,6 +177,8 @@ struct sim {
 	u32 window;
 	u32 cuts_left;
 	u32 kills_left;
+	u32 twice_left;		/* SENDs that will be received twice */
+	bool twice;		/* one was */
 	u32 part_max;
 	bool calm;
 	struct conn conn[SIM_CONNS];
@@ -195,6 +198,7 @@ struct sim_stats {
 	u64 replays;
 	u64 reports;
 	u64 deaths;
+	u64 twice;
 };
 
 extern struct sim sim;

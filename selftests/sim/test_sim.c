@@ -183,6 +183,8 @@ static void schedule_init(u64 seed)
 	sim.window = 2u << rnd(4);
 	sim.cuts_left = one_in(8) ? 0 : 1 + rnd(6);
 	sim.kills_left = one_in(4) ? 1 + rnd(2) : 0;
+	sim.twice = false;
+	sim.twice_left = one_in(4) ? 1 + rnd(4) : 0;
 	sim.part_max = one_in(8) ? HCOMM_WIRE_PARTS : 8;
 	node_init(0);
 	node_init(1);
@@ -229,10 +231,11 @@ static void stats_print(void)
 	       (unsigned long long)sim_stats.connections,
 	       (unsigned long long)sim_stats.losses,
 	       (unsigned long long)sim_stats.reports);
-	printf("# %llu parts posted, %llu of ops hit by a loss, %llu deaths\n",
+	printf("# %llu parts posted, %llu of ops hit by a loss, %llu deaths, %llu messages received twice\n",
 	       (unsigned long long)sim_stats.parts,
 	       (unsigned long long)sim_stats.replays,
-	       (unsigned long long)sim_stats.deaths);
+	       (unsigned long long)sim_stats.deaths,
+	       (unsigned long long)sim_stats.twice);
 }
 
 static int usage(void)
