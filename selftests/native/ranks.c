@@ -48,13 +48,20 @@ int test_patience(void)
 	return test_instances() ? 2 : 1;
 }
 
+bool test_full(void)
+{
+	const char *suite = getenv("HCOMM_SUITE");
+
+	return suite && !strcmp(suite, "full");
+}
+
 int test_effort(void)
 {
 	const char *suite = getenv("HCOMM_SUITE");
 
 	if (on_debug_kernel())
 		return 1;
-	if (suite && !strcmp(suite, "full"))
+	if (test_full())
 		return 3;
 	return suite && !strcmp(suite, "fast") ? 1 : 2;
 }

@@ -61,6 +61,8 @@ bool test_possible(int n);
 uint64_t test_now_ns(void);
 /* CPU time of process @pid so far, in ns. */
 uint64_t test_cpu_ns(pid_t pid);
+/* The full suite: as often as a figure needs it, wherever. */
+bool test_full(void);
 /* 1 for a quick run, more for a thorough one (HCOMM_SUITE). */
 int test_effort(void);
 /* How much longer than on a real machine things may take here. */

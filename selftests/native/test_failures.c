@@ -161,11 +161,11 @@ FIXTURE_SETUP(failures)
 
 FIXTURE_TEARDOWN(failures) {}
 
-TEST_F_TIMEOUT(failures, death_at_random_moments, 900)
+TEST_F_TIMEOUT(failures, death_at_random_moments, 3600)
 {
 	static const size_t counts[] = { 2, 3000, 200000, 1000003 };
 	unsigned int seed = (unsigned int)test_now_ns();
-	int kills = test_effort() == 1 ? 8 : test_effort() == 2 ? 20 : 100;
+	int kills = test_full() ? 100 : test_effort() == 1 ? 8 : 20;
 	int i;
 
 	TH_LOG("seed %u", seed);
