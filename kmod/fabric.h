@@ -425,6 +425,7 @@ struct hcomm_session {
 	ktime_t useless;		/* since when no member is here, 0: not so */
 	ktime_t port_since;		/* last time no port could hear; tick only */
 	bool first;			/* just opened: prove */
+	bool proven;			/* a rank of the peer was, once */
 	bool rekey;			/* keys of another device are out */
 	bool rekeyed;			/* new ones are queued, the fence waits */
 	bool ack_owed;
@@ -476,7 +477,8 @@ void hcomm_session_get(struct hcomm_session *session);
 void hcomm_session_put(struct hcomm_session *session);	/* any context */
 /*
  * The peer asks for a new session while we have an old one. It is believed
- * only if the old one is silent, because nothing proves the request.
+ * only if the old one is silent, or nobody has proven a rank there for long,
+ * because nothing proves the request.
  */
 void hcomm_session_superseded(struct hcomm_session *session);
 /* Ends the session; everything else happens in end_work. Any context. */

@@ -797,6 +797,7 @@ static int hcomm_link_add_remote(struct hcomm_link *link, u32 rank)
 		return ret;
 	}
 	link->nr_remotes++;
+	WRITE_ONCE(link->session->proven, true);
 	xa_for_each(&link->locals, mine, local) {
 		if (local->leaving)
 			continue;

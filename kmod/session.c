@@ -127,9 +127,13 @@ void hcomm_session_violated(struct hcomm_session *session,
 
 void hcomm_session_superseded(struct hcomm_session *session)
 {
-	s64 silent = ktime_ms_delta(ktime_get(), READ_ONCE(session->heard));
+	ktime_t now = ktime_get();
+	s64 silent = ktime_ms_delta(now, READ_ONCE(session->heard));
+	s64 age = ktime_ms_delta(now, session->born);
 
-	if (session->state == HCOMM_SESSION_OPEN && silent > 2000)
+	if (session->state == HCOMM_SESSION_OPEN &&
+	    (silent > 2000 ||
+	     (!READ_ONCE(session->proven) && age > HCOMM_USELESS_MS)))
 		hcomm_session_reset(session, -ECONNRESET);
 }
 
