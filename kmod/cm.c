@@ -31,6 +31,7 @@
  */
 #define HCOMM_ACK_TIMEOUT	14
 #define HCOMM_ACK_TIMEOUT_SOFT	17
+#define HCOMM_RNR_TIMER		12	/* 0.64 ms */
 #define HCOMM_RETRIES		7
 #define HCOMM_BACKLOG		128
 
@@ -254,13 +255,14 @@ static int hcomm_cm_event(struct rdma_cm_id *id, struct rdma_cm_event *event)
 }
 
 /* Only for RoCE and InfiniBand; others keep their own. */
-static void hcomm_cm_ack_timeout(struct rdma_cm_id *id,
-				 const struct hcomm_port *port)
+static void hcomm_cm_timers(struct rdma_cm_id *id,
+			    const struct hcomm_port *port)
 {
 	bool soft = port->rdev->ib->ops.driver_id == RDMA_DRIVER_RXE;
 
 	rdma_set_ack_timeout(id, soft ? HCOMM_ACK_TIMEOUT_SOFT :
 					HCOMM_ACK_TIMEOUT);
+	rdma_set_min_rnr_timer(id, HCOMM_RNR_TIMER);
 }
 
 /* Makes the id of @conn. */
@@ -274,7 +276,7 @@ static int hcomm_cm_id(struct hcomm_conn *conn)
 		return PTR_ERR(id);
 	conn->id = id;
 	conn->ours = true;
-	hcomm_cm_ack_timeout(id, conn->port);
+	hcomm_cm_timers(id, conn->port);
 	return 0;
 }
 
@@ -434,7 +436,7 @@ static int hcomm_cm_accept(struct hcomm_session *session,
 	conn->id = id;
 	conn->peer_credits = hello->credits;
 	conn->asked = true;
-	hcomm_cm_ack_timeout(id, port);
+	hcomm_cm_timers(id, port);
 	ret = hcomm_conn_setup(conn);
 	if (ret)
 		goto err;

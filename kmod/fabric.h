@@ -422,6 +422,7 @@ struct hcomm_session {
 	unsigned int nr_candidates;
 	ktime_t heard;			/* last message of the peer */
 	ktime_t born;
+	ktime_t opened;
 	ktime_t useless;		/* since when no member is here, 0: not so */
 	ktime_t port_since;		/* last time no port could hear; tick only */
 	bool first;			/* just opened: prove */
@@ -481,8 +482,11 @@ void hcomm_session_put(struct hcomm_session *session);	/* any context */
  * because nothing proves the request.
  */
 void hcomm_session_superseded(struct hcomm_session *session);
-/* Ends the session; everything else happens in end_work. Any context. */
-void hcomm_session_reset(struct hcomm_session *session, int error);
+/*
+ * Ends the session; everything else happens in end_work. False: it has ended
+ * before. Any context.
+ */
+bool hcomm_session_reset(struct hcomm_session *session, int error);
 /*
  * The same because of a message that a correct peer does not send, which is
  * told with @why. Any context.

@@ -360,7 +360,10 @@ static int hcomm_stream_place(struct hcomm_stream *stream,
 	return 0;
 }
 
-/* With what we know, for the one who has to find out which side is wrong. */
+/*
+ * With what we know, for the one who has to find out which side is wrong. The
+ * numbers have moved on, perhaps; the message's have not.
+ */
 static void hcomm_stream_violated(struct hcomm_stream *stream,
 				  const struct hcomm_wire_msg *m)
 {

@@ -1133,7 +1133,7 @@ static void hcomm_group_want_again(struct hcomm_group *group)
 
 unsigned int hcomm_links_end(struct hcomm_session *session, int error)
 {
-	struct hcomm_fault fault;
+	struct hcomm_fault fault, before;
 	struct hcomm_link *link;
 	unsigned int failed = 0;
 	bool again, broken;
@@ -1158,7 +1158,7 @@ unsigned int hcomm_links_end(struct hcomm_session *session, int error)
 		mutex_unlock(&session->links_lock);
 
 		if (broken) {
-			failed++;
+			failed += !hcomm_group_failed(link->group, &before);
 			hcomm_group_fail(link->group, &fault);
 			hcomm_session_group_fault(link->group, fault.rank,
 						  &fault);

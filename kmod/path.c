@@ -303,11 +303,11 @@ static void hcomm_recv_handle(struct hcomm_conn *conn, struct hcomm_recv *recv,
 				   conn->rx.size, DMA_FROM_DEVICE);
 	ret = hcomm_wire_decode(buf, len, conn->kind, &m);
 	if (ret) {
-		pr_warn_ratelimited("hcomm%u: session with %*phN: no such message: %u bytes %*ph\n",
-				    conn->session->fabric->nr, HCOMM_ID_BYTES,
-				    conn->session->peer, len,
-				    (int)min(len, 64U), buf);
-		hcomm_session_reset(conn->session, ret);
+		if (hcomm_session_reset(conn->session, ret))
+			pr_warn_ratelimited("hcomm%u: session with %*phN: no such message: %u bytes %*ph\n",
+					    conn->session->fabric->nr,
+					    HCOMM_ID_BYTES, conn->session->peer,
+					    len, (int)min(len, 64U), buf);
 		return;
 	}
 	/* A message may overtake the news that the connection stands. */
@@ -814,7 +814,9 @@ bool hcomm_path_lost(struct hcomm_path *path, enum hcomm_path_state to,
 	lockdep_assert_held(&session->lock);
 	if (!hcomm_path_move(&path->state, to))
 		return false;
-	path->error = error;
+	/* What ended the path tells more than that its session ends, too. */
+	if (to != HCOMM_PATH_CLOSING || hcomm_path_connected(from))
+		path->error = error;
 	hcomm_path_trace(path, from);
 	path->retry_at = jiffies + hcomm_path_backoff(path->attempt++);
 	WRITE_ONCE(path->clear, false);

@@ -99,7 +99,7 @@ void hcomm_session_put(struct hcomm_session *session)
 	kref_put(&session->ref, hcomm_session_release);
 }
 
-void hcomm_session_reset(struct hcomm_session *session, int error)
+bool hcomm_session_reset(struct hcomm_session *session, int error)
 {
 	bool first;
 
@@ -112,24 +112,26 @@ void hcomm_session_reset(struct hcomm_session *session, int error)
 		queue_work(hcomm_teardown_wq, &session->end_work);
 	}
 	spin_unlock_bh(&session->lock);
+	return first;
 }
 
 void hcomm_session_violated(struct hcomm_session *session,
 			    const struct hcomm_wire_hdr *h, const char *why)
 {
+	if (!hcomm_session_reset(session, -EPROTO))
+		return;
 	pr_warn_ratelimited("hcomm%u: session with %*phN: %s: %s of rank %u to %u, seq %llu ack %u part %u/%u aux %u, on epoch %u\n",
 			    session->fabric->nr, HCOMM_ID_BYTES, session->peer,
 			    why, hcomm_wire_type_name(h->type), h->src, h->dst,
 			    h->seq, h->ack, h->part, h->parts, h->aux,
 			    READ_ONCE(session->path.epoch));
-	hcomm_session_reset(session, -EPROTO);
 }
 
 void hcomm_session_superseded(struct hcomm_session *session)
 {
 	ktime_t now = ktime_get();
 	s64 silent = ktime_ms_delta(now, READ_ONCE(session->heard));
-	s64 age = ktime_ms_delta(now, session->born);
+	s64 age = ktime_ms_delta(now, READ_ONCE(session->opened));
 
 	if (session->state == HCOMM_SESSION_OPEN &&
 	    (silent > 2000 ||
@@ -310,6 +312,7 @@ void hcomm_session_connected(struct hcomm_session *session, u32 epoch)
 	session->heard = ktime_get();
 	if (session->state == HCOMM_SESSION_NEW) {
 		session->state = HCOMM_SESSION_OPEN;
+		WRITE_ONCE(session->opened, session->heard);
 		session->first = true;
 		/* The other addresses were hearsay. */
 		memcpy(session->candidates[0].addr, path->dst, 16);

@@ -141,6 +141,8 @@ bool hcomm_flow_tx_reply(struct hcomm_flow *flow, struct hcomm_flow_op *op,
 	op->seq = seq;
 	op->number = number;
 	list_for_each_entry(later, &tx->replies, node) {
+		if (later->number == number)
+			return false;
 		if (later->number > number) {
 			at = &later->node;
 			break;

@@ -192,7 +192,8 @@ bool hcomm_flow_tx_mark(struct hcomm_flow *flow, struct hcomm_flow_op *op);
 
 /*
  * Queues the reply to get @number, whose request was op @seq of the peer.
- * False: the peer's floor has passed it, nothing is to be sent.
+ * False: the peer's floor has passed it, or it has a reply already (the peer
+ * asks twice under one number): nothing is to be sent.
  */
 bool hcomm_flow_tx_reply(struct hcomm_flow *flow, struct hcomm_flow_op *op,
 			 u64 seq, u64 number, u8 qp, unsigned int nparts);
