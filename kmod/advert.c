@@ -34,8 +34,8 @@
 #include "session.h"
 #include "window.h"
 
-/* More keys than that belong to no memory we would talk to. */
-#define HCOMM_RWIN_KEYS_MAX	BIT(20)
+/* All windows of a rank together: memory that a peer can make us spend. */
+#define HCOMM_REMOTE_KEYS_MAX	BIT(20)
 
 /* ------------------------------------------------------------- ours */
 
@@ -481,6 +481,16 @@ static void hcomm_rwin_retire(struct hcomm_rwin *rwin,
 	hcomm_rwin_put(rwin);
 }
 
+/* @rwin is not in the table any more. */
+static void hcomm_rwin_remove(struct hcomm_remote *remote,
+			      struct hcomm_rwin *rwin,
+			      struct hcomm_note *answer)
+{
+	remote->nr_windows--;
+	remote->nr_keys -= rwin->nr_keys;
+	hcomm_rwin_retire(rwin, answer);
+}
+
 void hcomm_rwins_drop(struct hcomm_remote *remote)
 {
 	struct hcomm_rwin *rwin;
@@ -489,38 +499,54 @@ void hcomm_rwins_drop(struct hcomm_remote *remote)
 	xa_for_each(&remote->windows, id, rwin) {
 		xa_erase_bh(&remote->windows, id);
 		if (!xa_is_value(rwin))
-			hcomm_rwin_retire(rwin, NULL);
+			hcomm_rwin_remove(remote, rwin, NULL);
 	}
 	if (remote->arriving)
 		hcomm_rwin_retire(remote->arriving, NULL);
 	remote->arriving = NULL;
 }
 
+/* What a rank's windows may cost us; more than one of @id is never kept. */
+static bool hcomm_remote_has_room(struct hcomm_remote *remote, u32 id,
+				  u64 nr_keys)
+{
+	struct hcomm_rwin *old = xa_load(&remote->windows, id);
+
+	if (old)
+		return nr_keys <= HCOMM_REMOTE_KEYS_MAX - remote->nr_keys +
+				  old->nr_keys;
+	return remote->nr_windows < HCOMM_MAX_WINDOWS &&
+	       nr_keys <= HCOMM_REMOTE_KEYS_MAX - remote->nr_keys;
+}
+
 static struct hcomm_rwin *hcomm_rwin_create(struct hcomm_link *link,
+					    struct hcomm_remote *remote,
 					    const struct hcomm_wire_msg *m,
 					    const struct hcomm_wire_keys *keys)
 {
+	struct hcomm_geom geom = {
+		.length = keys->length,
+		.base_off = keys->base_off,
+		.mr_shift = keys->mr_shift,
+	};
+	u64 count = hcomm_geom_mr(&geom, keys->length - 1) + 1;
 	struct hcomm_rwin *rwin;
-	u64 count;
 
+	if (!hcomm_remote_has_room(remote, m->h.window, count))
+		return ERR_PTR(-EDQUOT);
 	rwin = kzalloc(sizeof(*rwin), GFP_KERNEL_ACCOUNT);
 	if (!rwin)
-		return NULL;
-	rwin->geom.length = keys->length;
-	rwin->geom.base_off = keys->base_off;
-	rwin->geom.mr_shift = keys->mr_shift;
-	count = hcomm_geom_mr(&rwin->geom, keys->length - 1) + 1;
-	if (count <= HCOMM_RWIN_KEYS_MAX)
-		rwin->keys = kvcalloc(count, sizeof(*rwin->keys),
-				      GFP_KERNEL_ACCOUNT);
+		return ERR_PTR(-ENOMEM);
+	rwin->keys = kvcalloc(count, sizeof(*rwin->keys), GFP_KERNEL_ACCOUNT);
 	if (!rwin->keys) {
 		kfree(rwin);
-		return NULL;
+		return ERR_PTR(-ENOMEM);
 	}
 	kref_init(&rwin->ref);
 	atomic_set(&rwin->posted, 1);
 	hcomm_link_get(link);
 	rwin->link = link;
+	rwin->geom = geom;
 	rwin->id = m->h.window;
 	rwin->generation = m->h.generation;
 	rwin->iova = keys->iova;
@@ -543,9 +569,11 @@ static int hcomm_rwin_publish(struct hcomm_link *link,
 	if (xa_is_err(old))
 		return xa_err(old);
 	remote->arriving = NULL;
+	remote->nr_windows++;
+	remote->nr_keys += rwin->nr_keys;
 	/* New keys of the same window: nothing is posted with the old ones. */
 	if (old)
-		hcomm_rwin_retire(old, NULL);
+		hcomm_rwin_remove(remote, old, NULL);
 	hcomm_link_kick_remote(link, remote->rank);
 	return 0;
 }
@@ -572,10 +600,12 @@ int hcomm_advert_received(struct hcomm_session *session,
 	if (!keys.first) {
 		if (remote->arriving)
 			hcomm_rwin_retire(remote->arriving, NULL);
-		remote->arriving = hcomm_rwin_create(link, m, &keys);
-		ret = remote->arriving ? 0 : -ENOMEM;
+		remote->arriving = NULL;
+		rwin = hcomm_rwin_create(link, remote, m, &keys);
+		ret = PTR_ERR_OR_ZERO(rwin);
 		if (ret)
 			goto out;
+		remote->arriving = rwin;
 	}
 	rwin = remote->arriving;
 	ret = -EPROTO;
@@ -607,6 +637,7 @@ static struct hcomm_note *hcomm_revoked_note(struct hcomm_link *link,
 	note->msg.hdr.dst = m->h.src;
 	note->msg.hdr.window = m->h.window;
 	note->msg.hdr.generation = m->h.generation;
+	note->msg.answer = true;
 	return note;
 }
 
@@ -646,7 +677,7 @@ int hcomm_revoke_received(struct hcomm_session *session,
 	} else if (!old || xa_is_value(old)) {
 		hcomm_session_note(session, hcomm_revoked_note(link, m));
 	} else {
-		hcomm_rwin_retire(old, hcomm_revoked_note(link, m));
+		hcomm_rwin_remove(remote, old, hcomm_revoked_note(link, m));
 		hcomm_link_kick_remote(link, remote->rank);
 	}
 out:

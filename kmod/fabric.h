@@ -522,6 +522,8 @@ struct hcomm_remote {
 	bool busy;			/* links_lock, while settling */
 	struct hcomm_note *gets_answer;	/* links_lock: its GETs are given up */
 	struct hcomm_rwin *arriving;	/* links_lock: keys are missing */
+	u32 nr_windows;			/* links_lock: with keys */
+	u32 nr_keys;			/* links_lock: of those */
 	struct xarray windows;		/* id -> rwin, a value once revoked; RCU readers */
 };
 

@@ -140,6 +140,7 @@ static bool hcomm_stream_nack(struct hcomm_stream *stream, u64 seq, int error,
 	note->msg.hdr.dst = stream->flow.dst;
 	note->msg.hdr.offset = seq;
 	note->msg.hdr.aux = -error;
+	note->msg.answer = true;
 	WRITE_ONCE(session->nacks, true);
 	*ctl_seq = hcomm_session_note(session, note);
 	return true;

@@ -388,6 +388,7 @@ static void hcomm_local_prove(struct hcomm_link *link, struct hcomm_local *local
 	hcomm_wire_prove_encode(&prove, note->payload);
 	note->msg.hdr.src = prove.rank;
 	note->msg.hdr.flags = ask ? HCOMM_WIRE_F_REPLY : 0;
+	note->msg.answer = !ask;
 	hcomm_link_get(link);
 	note->arg = link;
 	note->tag = ++local->proofs;
@@ -772,6 +773,7 @@ static int hcomm_prove_refuse(struct hcomm_session *session,
 	memcpy(note->payload, group->id, 16);
 	note->msg.hdr.src = rank;
 	note->msg.hdr.aux = error;
+	note->msg.answer = true;
 	hcomm_session_note(session, note);
 	return 0;
 }

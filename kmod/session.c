@@ -169,6 +169,7 @@ static void hcomm_notes_finish(struct list_head *notes, bool delivered)
 u64 hcomm_session_note(struct hcomm_session *session, struct hcomm_note *note)
 {
 	LIST_HEAD(refused);
+	bool swamped;
 	u64 seq = 0;
 
 	spin_lock_bh(&session->lock);
@@ -176,8 +177,13 @@ u64 hcomm_session_note(struct hcomm_session *session, struct hcomm_note *note)
 		list_add(&note->msg.node, &refused);
 	else
 		seq = hcomm_ctl_queue(&session->ctl, &note->msg);
+	swamped = hcomm_ctl_swamped(&session->ctl);
 	spin_unlock_bh(&session->lock);
 	hcomm_notes_finish(&refused, false);
+	if (swamped && hcomm_session_reset(session, -EPROTO))
+		pr_warn_ratelimited("hcomm%u: session with %*phN: asks on and takes note of none of %u answers\n",
+				    session->fabric->nr, HCOMM_ID_BYTES,
+				    session->peer, HCOMM_CTL_ANSWERS_MAX);
 	hcomm_session_push(session);
 	return seq;
 }
@@ -529,13 +535,29 @@ static void hcomm_inbox_work(struct work_struct *work)
 	}
 }
 
+/* False: the inbox is full. */
+static bool hcomm_inbox_add(struct hcomm_session *session,
+			    struct hcomm_letter *letter)
+{
+	bool room;
+
+	spin_lock_bh(&session->lock);
+	room = session->inbox_count < HCOMM_INBOX_MAX;
+	if (room) {
+		session->inbox_count++;
+		list_add_tail(&letter->node, &session->inbox);
+		queue_work(hcomm_progress_wq, &session->inbox_work);
+	}
+	spin_unlock_bh(&session->lock);
+	return room;
+}
+
 void hcomm_session_received(struct hcomm_conn *conn,
 			    const struct hcomm_wire_msg *m, const void *raw,
 			    u32 len)
 {
 	struct hcomm_session *session = conn->session;
 	struct hcomm_letter *letter;
-	bool full;
 
 	WRITE_ONCE(session->heard, ktime_get());
 	if (hcomm_wire_is_flow(m->h.type)) {
@@ -545,30 +567,19 @@ void hcomm_session_received(struct hcomm_conn *conn,
 	if (m->h.type == HCOMM_WIRE_CREDIT || conn->deaf)
 		return;
 	letter = kmalloc(struct_size(letter, data, len), GFP_ATOMIC);
-	if (!letter) {
-		/*
-		 * Not acknowledged, so the peer sends it again on the next
-		 * connection, and all that follow it here, too.
-		 */
-		conn->deaf = true;
-		hcomm_conn_error(conn, -ENOMEM);
+	if (letter) {
+		letter->len = len;
+		memcpy(letter->data, raw, len);
+	}
+	if (letter && hcomm_inbox_add(session, letter))
 		return;
-	}
-	letter->len = len;
-	memcpy(letter->data, raw, len);
-	spin_lock_bh(&session->lock);
-	full = session->inbox_count >= HCOMM_INBOX_MAX;
-	if (!full) {
-		session->inbox_count++;
-		list_add_tail(&letter->node, &session->inbox);
-		queue_work(hcomm_progress_wq, &session->inbox_work);
-	}
-	spin_unlock_bh(&session->lock);
-	if (full) {
-		kfree(letter);
-		hcomm_session_violated(session, &m->h,
-				       "too many messages about the session");
-	}
+	/*
+	 * Not acknowledged, so the peer sends it again on the next connection,
+	 * and all that follow it here, too.
+	 */
+	conn->deaf = true;
+	hcomm_conn_error(conn, letter ? -ENOBUFS : -ENOMEM);
+	kfree(letter);
 }
 
 /* ------------------------------------------------------ liveness */

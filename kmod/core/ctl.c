@@ -18,6 +18,7 @@ u64 hcomm_ctl_queue(struct hcomm_ctl *ctl, struct hcomm_ctl_msg *msg)
 {
 	msg->hdr.seq = ctl->tx_next++;
 	list_add_tail(&msg->node, &ctl->queue);
+	ctl->answers += msg->answer;
 	if (!ctl->unsent)
 		ctl->unsent = msg;
 	return msg->hdr.seq;
@@ -67,6 +68,7 @@ int hcomm_ctl_ack(struct hcomm_ctl *ctl, u64 next, struct list_head *done)
 		if (ctl->unsent == msg)
 			ctl->unsent = list_is_last(&msg->node, &ctl->queue) ?
 				      NULL : list_next_entry(msg, node);
+		ctl->answers -= msg->answer;
 		list_move_tail(&msg->node, done);
 	}
 	return 0;
@@ -94,6 +96,7 @@ void hcomm_ctl_flush(struct hcomm_ctl *ctl, struct list_head *done)
 	struct hcomm_ctl_msg *msg, *next;
 
 	ctl->unsent = NULL;
+	ctl->answers = 0;
 	list_for_each_entry_safe(msg, next, &ctl->queue, node)
 		list_move_tail(&msg->node, done);
 }

@@ -20,12 +20,14 @@
 
 #define HCOMM_CTL_NO_PATH	0xff
 #define HCOMM_CTL_ACK_AFTER	8	/* CTL_ACK at once after so many */
+#define HCOMM_CTL_ANSWERS_MAX	16384	/* kept, see hcomm_ctl_swamped() */
 
 /* One message, embedded in the caller's; hdr.seq is set by queueing. */
 struct hcomm_ctl_msg {
 	struct list_head node;
 	struct hcomm_wire_hdr hdr;
 	u32 payload_len;	/* bytes of payload the caller keeps with it */
+	bool answer;		/* a message of the peer made us send it */
 };
 
 struct hcomm_ctl {
@@ -35,6 +37,7 @@ struct hcomm_ctl {
 	u64 tx_una;
 	u64 rx_next;
 	u32 rx_pending;		/* received and not acknowledged */
+	u32 answers;		/* of those in queue */
 	u8 via;
 };
 
@@ -42,6 +45,16 @@ void hcomm_ctl_init(struct hcomm_ctl *ctl);
 
 /* Queues @msg and returns its sequence. */
 u64 hcomm_ctl_queue(struct hcomm_ctl *ctl, struct hcomm_ctl_msg *msg);
+
+/*
+ * The peer asks on and takes note of no answer, which a correct one does not:
+ * it acknowledges while it sends.  Without this bound its questions would fill
+ * our memory.
+ */
+static inline bool hcomm_ctl_swamped(const struct hcomm_ctl *ctl)
+{
+	return ctl->answers > HCOMM_CTL_ANSWERS_MAX;
+}
 
 /*
  * The next message to post over the connected path @via, or NULL: nothing to

@@ -26,6 +26,7 @@ struct pkt *pkt_new(enum pkt_kind kind)
 	INIT_LIST_HEAD(&p->node);
 	p->kind = kind;
 	p->bytes = 0;
+	p->again = false;
 	return p;
 }
 
@@ -104,19 +105,26 @@ static void send_completed(struct conn *c, unsigned int from, u32 bytes)
 		hcomm_sched_complete(&np->sched, bytes, sim.step * 1000);
 }
 
-/* A software device that retransmits can take its own repetition for new. */
-static void land_twice(struct conn *c, unsigned int to, unsigned int qp,
+/*
+ * A software device that retransmits can take its own repetition for new: it
+ * comes again, perhaps behind what was sent after it.
+ */
+static void land_again(struct conn *c, unsigned int from, unsigned int qp,
 		       const struct pkt *p)
 {
+	struct list_head *at = &c->side[from].sq[qp];
+	unsigned int behind = rnd(4);
 	struct pkt *again;
 
-	if (!sim.twice_left || !c->side[to].posted[qp] || !one_in(16))
+	if (!sim.twice_left || !one_in(16))
 		return;
 	again = pkt_new(PKT_SEND);
+	again->again = true;
 	again->len = p->len;
 	memcpy(again->msg, p->msg, p->len);
-	list_add_tail(&again->node, &c->side[to].cq[qp]);
-	c->side[to].posted[qp]--;
+	while (behind-- && !list_is_last(at, &c->side[from].sq[qp]))
+		at = at->next;
+	list_add(&again->node, at);
 	c->twice = true;
 	sim.twice = true;
 	sim.twice_left--;
@@ -144,9 +152,11 @@ bool conn_land(struct conn *c, unsigned int from, unsigned int qp)
 		return false;
 	}
 	c->side[to].posted[qp]--;
-	send_completed(c, from, p->bytes);
 	list_move_tail(&p->node, &c->side[to].cq[qp]);
-	land_twice(c, to, qp, p);
+	if (p->again)
+		return true;
+	send_completed(c, from, p->bytes);
+	land_again(c, from, qp, p);
 	return true;
 }
 

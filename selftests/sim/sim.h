@@ -54,6 +54,7 @@ struct pkt {
 	u8 part;
 	u8 seg;
 	u16 len;		/* SEND: bytes of msg */
+	bool again;		/* SEND: the same message came before */
 	u32 id;			/* WRITE: sim op */
 	u32 bytes;		/* SEND: what the part cost the scheduler */
 	u8 msg[HCOMM_WIRE_MESSAGE];

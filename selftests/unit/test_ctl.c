@@ -130,4 +130,29 @@ TEST_F(ctl, flush_hands_everything_back)
 	EXPECT_EQ(hcomm_ctl_peek(&self->tx, 0), NULL);
 }
 
+TEST(only_answers_that_nobody_notes_swamp)
+{
+	static struct hcomm_ctl_msg msg[HCOMM_CTL_ANSWERS_MAX + 2];
+	struct hcomm_ctl ctl;
+	struct list_head done;
+	int i;
+
+	INIT_LIST_HEAD(&done);
+	hcomm_ctl_init(&ctl);
+	for (i = 0; i <= HCOMM_CTL_ANSWERS_MAX; i++) {
+		msg[i].answer = i;
+		hcomm_ctl_queue(&ctl, &msg[i]);
+	}
+	EXPECT_FALSE(hcomm_ctl_swamped(&ctl));
+	/* The first was none. */
+	ASSERT_EQ(hcomm_ctl_ack(&ctl, 1, &done), 0);
+	msg[i].answer = true;
+	hcomm_ctl_queue(&ctl, &msg[i]);
+	EXPECT_TRUE(hcomm_ctl_swamped(&ctl));
+	ASSERT_EQ(hcomm_ctl_ack(&ctl, 2, &done), 0);
+	EXPECT_FALSE(hcomm_ctl_swamped(&ctl));
+	hcomm_ctl_flush(&ctl, &done);
+	EXPECT_EQ(ctl.answers, 0);
+}
+
 TEST_HARNESS_MAIN

@@ -446,6 +446,9 @@ TEST_F(pair, replies_live_until_the_floor_passes)
 					HCOMM_QP_BULK, 2));
 	ASSERT_TRUE(hcomm_flow_tx_reply(&self->b, &self->reply[0], 0, 0,
 					HCOMM_QP_BULK, 1));
+	/* Asked for twice. */
+	EXPECT_FALSE(hcomm_flow_tx_reply(&self->b, &self->reply[2], 2, 1,
+					 HCOMM_QP_BULK, 1));
 	EXPECT_EQ(hcomm_flow_tx_floor(&self->b, 1, &self->done), -EPROTO);
 	ASSERT_EQ(post_all(&self->b, 0), 3);
 	EXPECT_EQ(hcomm_flow_tx_floor(&self->b, 1, &self->done), 0);
