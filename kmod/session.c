@@ -492,6 +492,9 @@ out:
 	if (ret == -EPROTO)
 		hcomm_session_violated(session, &m.h,
 				       "a message about the session is wrong");
+	else if (ret == -EDQUOT)
+		hcomm_session_violated(session, &m.h,
+				       "more windows or keys of a rank than are kept");
 	else if (ret)
 		hcomm_session_reset(session, ret);
 }
