@@ -107,7 +107,7 @@ begin_traffic()
 
 end_traffic()
 {
-	kill -KILL "$pid"
+	kill -KILL "$pid" || echo "the benchmark has ended by itself"
 	wait "$pid" || true
 }
 
