@@ -419,17 +419,32 @@ def build_first(folder):
     return f"{folder}/first"
 
 
-def test_first_runs():
-    """the first program of the README compiles and runs on two ranks"""
+def run_first(**variables):
+    """What the first program prints on two ranks: (output, errors) of each."""
+    environment = {n: v for n, v in os.environ.items() if not n.startswith("HCOMM_")}
+    environment |= {"HCOMM_NRANKS": "2", **variables}
     with tempfile.TemporaryDirectory() as folder:
         program = build_first(folder)
-        environment = {n: v for n, v in os.environ.items() if not n.startswith("HCOMM_")}
-        environment["HCOMM_NRANKS"] = "2"
-        ranks = [subprocess.Popen([program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        ranks = [subprocess.Popen([program], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                   text=True, env={**environment, "HCOMM_RANK": str(rank)})
                  for rank in range(2)]
-        said = [rank.communicate(timeout=60)[0] for rank in ranks]
-    assert said == [f"rank {r} of 2: every element is 3\n" for r in range(2)], said
+        return [rank.communicate(timeout=60) for rank in ranks]
+
+
+def test_first_runs():
+    """the first program compiles, and prints on two ranks what the README says"""
+    wanted = re.findall(r"^    (rank \d of 2: .*\n)", read("README.md"), flags=re.M)
+    said = [out for out, _ in run_first()]
+    assert len(wanted) == 2 and said == wanted, f"{said} instead of {wanted}"
+
+
+def test_first_warns():
+    """without the module the first program warns as the README says, or not"""
+    words = re.search(r"warns.*?\"(.*?)\"", read("README.md"), flags=re.S)[1]
+    _, warned = zip(*run_first(HCOMM_DEVICE="hcomm999"))
+    assert words.replace("\n", " ") in warned[0] and not warned[1], warned
+    _, warned = zip(*run_first(HCOMM_DEVICE="hcomm999", HCOMM_TRANSPORT="local"))
+    assert not any(warned), warned
 
 
 def test_first_fails_with_words():
