@@ -396,6 +396,33 @@ def test_index():
                                      read(DOC / "index.rst"))))
 
 
+# --------------------------------------------------------------------- make
+
+def make(*words):
+    return subprocess.run(["make", "-C", REPO, *words], capture_output=True, text=True,
+                          check=False)
+
+
+def test_make_help():
+    """make help has every target, and says which one is the default"""
+    targets = re.findall(r"^\.PHONY: (.*)$", read("Makefile"), flags=re.M)
+    targets = set(" ".join(targets).split()) - {"help"}
+    default = re.search(r"^\.DEFAULT_GOAL := (\w+)", read("Makefile"), flags=re.M)[1]
+    told = make("help").stdout
+    assert len(targets) > 15 and re.search(rf"^  {default} +\(the default\)", told, flags=re.M)
+    said = re.findall(r"^  (\w[\w.-]*(?:, [\w.-]+)*)", told, flags=re.M)
+    check(lacks("make help", sorted(targets - set(", ".join(said).split(", ")))))
+
+
+def test_make_wrong_kernel():
+    """a KERNEL that does not exist is told with those that do"""
+    result = make("module", "KERNEL=9.9")
+    here = [p.name.removeprefix("vmlinuz-") for p in pathlib.Path("/boot").glob("vmlinuz-*")]
+    assert result.returncode == 2
+    check(lacks("the text", [w for w in ["9.9", "6.1, 6.12, debug", *here, "lab/setup"]
+                             if w not in result.stderr]))
+
+
 # -------------------------------------------------------- the first program
 
 def test_first_is_example():
