@@ -5,6 +5,7 @@ BUILD ?= build
 override BUILD := $(abspath $(BUILD))
 PREFIX ?= /usr/local
 DESTDIR ?=
+override DESTDIR := $(abspath $(DESTDIR))
 
 # The module of `make` is for the newest kernel whose headers are installed.
 # KDIR=FOLDER names other headers, KERNEL=6.1|6.12|debug those of a lab kernel.
@@ -107,6 +108,7 @@ uninstall:
 	$(MAKE) -C packaging $(LIBRARY_OPTIONS) uninstall
 	$(MAKE) -C tools $(LIBRARY_OPTIONS) uninstall
 	$(MAKE) -C libhcomm $(LIBRARY_OPTIONS) uninstall
+	$(MAKE) -C packaging $(LIBRARY_OPTIONS) uninstall-folders
 
 clean:
 	rm -rf $(BUILD)
