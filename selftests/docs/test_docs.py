@@ -270,6 +270,49 @@ def test_environment():
           + [f"nobody reads {n}" for n in said - names])
 
 
+def test_options():
+    """--help and the manual page of a tool have its options, and no other"""
+    problems = []
+    for tool, source in (("hcomm_benchmark", "args.c"), ("hcomm_diag", "main.c")):
+        text = read(f"tools/{tool}/{source}")
+        options = set(re.findall(r'\{ "([a-z_-]+)", (?:no|required)_argument', text))
+        usage = re.search(r"usage\[\] =\n(.*?);\n", text, flags=re.S)[1]
+        page = read(DOC / f"man/{tool}.1")
+        for where, said in ((f"{tool} --help", set(re.findall(r"--([a-z][a-z_-]+)", usage))),
+                            (f"{tool}.1", set(re.findall(r"Fl -([a-z][a-z_-]+)", page)))):
+            problems += [f"{where}: {name}" for name in (options - {"help"}) ^ (said - {"help"})]
+        assert "version" in options
+    check(problems)
+
+
+# What others than hcomm print, and words that are quoted for what they are.
+FOREIGN = ("Invalid module format", "disagrees about version of symbol", "Invalid argument",
+           "Key was rejected by service", "Required key not available", "Permission denied",
+           "Unknown symbol in module", "Module hcomm is in use", "missing", "extra", "event")
+# What stands in a quoted message for something else.
+FILLED_IN = r"\.\.\.|hcomm\d|(?:rank )?\b\d+\b|AllReduce|No such file or directory"
+
+
+def said_by_code():
+    """Every text of the code as one line, with % for what printf() fills in."""
+    text = "".join(p.read_text() for folder in ("kmod", "libhcomm", "tools")
+                   for p in sources(folder, ".c", ".h"))
+    text = re.sub(r'"\s*\n\s*"', "", text)
+    return re.sub(r"%[-.\d*]*[lz]*[a-z]", "%", text)
+
+
+def test_troubleshooting_quotes():
+    """troubleshooting.rst quotes what the code, or the system, really prints"""
+    text = re.sub(r"``.*?``", "", read(DOC / "troubleshooting.rst"), flags=re.S)
+    quotes = [" ".join(q.split()) for paragraph in re.split(r"\n\s*\n", text)
+              for q in re.findall(r'"(.*?)"', paragraph, flags=re.S)]
+    assert len(quotes) > 20
+    known = said_by_code()
+    parts = [part.strip(" ,:()") for quote in quotes for part in re.split(FILLED_IN, quote)]
+    check([f"nobody prints {part}" for part in parts
+           if part not in known and part not in FOREIGN])
+
+
 # --------------------------------------------------------------- the module
 
 def test_parameters():
