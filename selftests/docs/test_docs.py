@@ -427,6 +427,53 @@ def test_links():
     check(problems)
 
 
+def everything_said():
+    return [(p.name, p.read_text()) for p in [REPO / "README.md", *PAGES,
+                                              *sorted(DOC.glob("man/*.[1-9]"))]]
+
+
+def test_named_system_files():
+    """files below /sys that the pages name exist"""
+    text = read(DOC / "ABI/testing/sysfs-class-hcomm")
+    known = re.findall(r"^What:\s+(\S+)$", text, flags=re.M)
+    known += [f"/sys/kernel/debug/hcomm/hcommN/{name}" for path in sources("kmod", ".c")
+              for name in re.findall(r'hcomm_debugfs_add\([^,]+,\s*"(\w+)"', path.read_text())]
+    problems = []
+    for page, text in everything_said():
+        for path in re.findall(r"/sys/(?:class|module|kernel/debug)/hcomm[\w/]*", text):
+            form = re.sub(r"/hcomm\d", "/hcommN", re.sub(r"paths/\d", "paths/P", path)).rstrip("/")
+            if not any(f"{k}/".startswith(f"{form}/") for k in known):
+                problems.append(f"{page}: {path}")
+    check(problems)
+
+
+def test_named_targets():
+    """targets of make that the pages name exist"""
+    problems = []
+    for page, text in everything_said():
+        for folder, words in re.findall(r"^ {4}(?:sudo )?make( -C \w+)?((?: [a-z][\w.-]*)+)",
+                                        text, flags=re.M) + \
+                re.findall(r"``?make( -C \w+)?((?: [a-z][\w.-]*)+)", text):
+            makefile = read(pathlib.Path(folder.removeprefix(" -C ") or ".", "Makefile"))
+            targets = " ".join(re.findall(r"^([\w. -]+):", makefile, flags=re.M)).split()
+            problems += [f"{page}: make{folder} {word}" for word in words.split()
+                         if word not in targets]
+    check(problems)
+
+
+def test_named_version():
+    """the pages, the header and DKMS are of one version"""
+    version = re.search(r'PACKAGE_VERSION="(.*)"', read("dkms.conf"))[1]
+    parts = re.findall(r"#define HCOMM_(?:MAJOR|MINOR|PATCH)\s+(\d+)",
+                       read("libhcomm/include/hcomm.h"))
+    problems = [] if ".".join(parts) == version else [f"hcomm.h: {parts}"]
+    for page, text in everything_said():
+        problems += [f"{page}: {said}" for said in
+                     re.findall(r"(?:-m\s+hcomm -v|Version) (\d[\d.]*\d)", text)
+                     if said != version]
+    check(problems)
+
+
 def test_index():
     """the table of contents has every file of Documentation/"""
     text = read(DOC / "index.rst")
