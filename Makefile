@@ -5,22 +5,29 @@ BUILD ?= build
 override BUILD := $(abspath $(BUILD))
 PREFIX ?= /usr/local
 DESTDIR ?=
+override DESTDIR := $(abspath $(DESTDIR))
 
 # The module of `make` is for the newest kernel whose headers are installed.
 # KDIR=FOLDER names other headers, KERNEL=6.1|6.12|debug those of a lab kernel.
 ifdef KERNEL
 KDIR := $(shell selftests/lab/lab kdir $(KERNEL))
+no_headers := KERNEL=$(KERNEL) has no headers: the line above says why
 endif
 KDIR ?= $(shell ls -d /lib/modules/*/build/ 2>/dev/null | sort -V | tail -n 1)
+no_headers ?= /lib/modules has no kernel headers: install linux-headers-RELEASE, \
+	or name their folder by KDIR=
 
 LAB := selftests/lab/lab
 LIBRARY_OPTIONS := O=$(BUILD) PREFIX=$(PREFIX) DESTDIR=$(DESTDIR)
 
 help:
-	@echo 'make TARGET [KDIR=HEADERS | KERNEL=6.1|6.12|debug]'
+	@echo 'make [TARGET] [KDIR=HEADERS | KERNEL=6.1|6.12|debug]'
 	@echo
-	@echo '  all           module for the newest installed headers, library, tools'
+	@echo '  all           (the default) module for the newest installed headers, or for'
+	@echo '                those that are named; library, tools'
 	@echo '  module        the module alone'
+	@echo '  library       the library alone'
+	@echo '  tools         hcomm_benchmark, hcomm_diag; the library'
 	@echo '  demo          two virtual nodes all-reduce and check every byte'
 	@echo
 	@echo '  check         host tests, lint, DKMS, kernels 6.1 and 6.12, and what is'
@@ -30,6 +37,12 @@ help:
 	@echo '  check-vm      all groups on kernels 6.1 and 6.12'
 	@echo '  check-debug   all groups on the debug kernel'
 	@echo '  lint          style, static checks, licence tags'
+	@echo
+	@echo '  setup         installs what the checks and the demo need (Debian 12)'
+	@echo '  selftests     builds the tests'
+	@echo '  module-6.1, module-6.12, module-debug'
+	@echo '                the module for a lab kernel, warnings being errors'
+	@echo '  debug-kernel  builds the debug kernel, once'
 	@echo
 	@echo '  install       library, tools, rules, module source for DKMS (PREFIX, DESTDIR)'
 	@echo '  uninstall     the same, away'
@@ -41,6 +54,7 @@ setup:
 	@selftests/lab/setup
 
 module:
+	$(if $(KDIR),,$(error $(no_headers)))
 	$(MAKE) -C kmod KDIR=$(KDIR) BUILD=$(BUILD)
 
 library:
@@ -94,6 +108,7 @@ uninstall:
 	$(MAKE) -C packaging $(LIBRARY_OPTIONS) uninstall
 	$(MAKE) -C tools $(LIBRARY_OPTIONS) uninstall
 	$(MAKE) -C libhcomm $(LIBRARY_OPTIONS) uninstall
+	$(MAKE) -C packaging $(LIBRARY_OPTIONS) uninstall-folders
 
 clean:
 	rm -rf $(BUILD)

@@ -7,6 +7,7 @@ variables, files of sysfs, prototypes, and the first program of the README, whic
 is compiled and run. Writes KTAP.
 """
 
+import fnmatch
 import inspect
 import os
 import pathlib
@@ -211,13 +212,6 @@ def synopsis(page):
             for kind, name, args in found}
 
 
-def manual(name):
-    """The text of a page, through one .so line."""
-    text = read(DOC / f"man/{name}.3")
-    other = re.search(r"^\.so man3/(\w+)\.3$", text, flags=re.M)
-    return read(DOC / f"man/{other[1]}.3") if other else text
-
-
 def test_manual_functions():
     """every public function has a manual page with its prototype"""
     functions = public_functions()
@@ -226,20 +220,18 @@ def test_manual_functions():
     check([f"no page {n}" for n in set(functions) - pages]
           + [f"no function {n}" for n in pages - set(functions)]
           + [f"prototype of {n}" for n in set(functions) & pages
-             if synopsis(manual(n)).get(n) != functions[n]])
+             if synopsis(read(DOC / f"man/{n}.3")).get(n) != functions[n]])
 
 
 def test_manual_renders():
-    """the manual pages have no errors of markup and name pages that exist"""
+    """the manual pages are without errors wherever they lie, and name pages that exist"""
     if not shutil.which("groff"):
         raise Skip("no groff")
     problems = []
     for page in sorted(DOC.glob("man/*.[1-9]")):
         text = page.read_text()
-        if re.search(r"^\.so ", text, flags=re.M):
-            continue
         result = subprocess.run(["groff", "-mandoc", "-ww", "-z", page], capture_output=True,
-                                text=True, check=False)
+                                text=True, check=False, cwd="/")
         problems += [f"{page.name}: {line}" for line in result.stderr.splitlines()[:1]]
         problems += [f"{page.name}: no {name}({section})"
                      for name, section in re.findall(r"^\.Xr (hcomm\w*) (\d)", text, flags=re.M)
@@ -248,17 +240,19 @@ def test_manual_renders():
 
 
 def test_result_codes():
-    """errors.rst has every result code with its number, every cause and state"""
+    """errors.rst has every result code with number and sentence, causes and states"""
     header = code("libhcomm/include/hcomm.h")
     enum = re.search(r"enum hcommResult \{(.*?)\tHCOMM_NR_RESULTS", header, flags=re.S)[1]
     codes = re.findall(r"^\t(HCOMM_\w+) = (\d+),", enum, flags=re.M)
     causes = re.findall(r"^\t(HCOMM_CAUSE_\w+) = (\d+),", code("uapi/hcomm.h"), flags=re.M)
     assert len(codes) > 10 and len(causes) > 5
     found = sections(DOC / "errors.rst")
-    wanted = [(n, f"Code {v}.") for n, v in codes] + [(n, f"Cause {v}[.,]") for n, v in causes]
+    told = dict(re.findall(r'\[(\w+)\] = \{ "\w+",\s*"([^"]+)" \}',
+                           code("libhcomm/api/text.c")))
+    wanted = [(n, f'Code {v}, "{told[n]}"[.]') for n, v in codes] + [(n, f"Cause {v}[.,]") for n, v in causes]
     states = re.findall(r"^\t(HCOMM_STATE_\w+) = ", code("uapi/hcomm.h"), flags=re.M)
     check([f"{name}: {start}" for name, start in wanted
-           if not re.match(rf"\n\n{start}", found.get(name, ""))]
+           if not re.match(start, " ".join(found.get(name, "").split()))]
           + lacks("errors.rst", missing(states, read(DOC / "errors.rst"))))
 
 
@@ -275,6 +269,49 @@ def test_environment():
     assert len(names) > 15
     check(lacks("man", missing(names, "\n".join(pages)))
           + [f"nobody reads {n}" for n in said - names])
+
+
+def test_options():
+    """--help and the manual page of a tool have its options, and no other"""
+    problems = []
+    for tool, source in (("hcomm_benchmark", "args.c"), ("hcomm_diag", "main.c")):
+        text = read(f"tools/{tool}/{source}")
+        options = set(re.findall(r'\{ "([a-z_-]+)", (?:no|required)_argument', text))
+        usage = re.search(r"usage\[\] =\n(.*?);\n", text, flags=re.S)[1]
+        page = read(DOC / f"man/{tool}.1")
+        for where, said in ((f"{tool} --help", set(re.findall(r"--([a-z][a-z_-]+)", usage))),
+                            (f"{tool}.1", set(re.findall(r"Fl -([a-z][a-z_-]+)", page)))):
+            problems += [f"{where}: {name}" for name in (options - {"help"}) ^ (said - {"help"})]
+        assert "version" in options
+    check(problems)
+
+
+# What others than hcomm print, and words that are quoted for what they are.
+FOREIGN = ("Invalid module format", "disagrees about version of symbol", "Invalid argument",
+           "Key was rejected by service", "Required key not available", "Permission denied",
+           "Unknown symbol in module", "Module hcomm is in use", "missing", "extra", "event")
+# What stands in a quoted message for something else.
+FILLED_IN = r"\.\.\.|hcomm\d|(?:rank )?\b\d+\b|AllReduce|No such file or directory"
+
+
+def said_by_code():
+    """Every text of the code as one line, with % for what printf() fills in."""
+    text = "".join(p.read_text() for folder in ("kmod", "libhcomm", "tools")
+                   for p in sources(folder, ".c", ".h"))
+    text = re.sub(r'"\s*\n\s*"', "", text)
+    return re.sub(r"%[-.\d*]*[lz]*[a-z]", "%", text)
+
+
+def test_troubleshooting_quotes():
+    """troubleshooting.rst quotes what the code, or the system, really prints"""
+    text = re.sub(r"``.*?``", "", read(DOC / "troubleshooting.rst"), flags=re.S)
+    quotes = [" ".join(q.split()) for paragraph in re.split(r"\n\s*\n", text)
+              for q in re.findall(r'"(.*?)"', paragraph, flags=re.S)]
+    assert len(quotes) > 20
+    known = said_by_code()
+    parts = [part.strip(" ,:()") for quote in quotes for part in re.split(FILLED_IN, quote)]
+    check([f"nobody prints {part}" for part in parts
+           if part not in known and part not in FOREIGN])
 
 
 # --------------------------------------------------------------- the module
@@ -390,10 +427,87 @@ def test_links():
     check(problems)
 
 
+def everything_said():
+    return [(p.name, p.read_text()) for p in [REPO / "README.md", *PAGES,
+                                              *sorted(DOC.glob("man/*.[1-9]"))]]
+
+
+def test_named_system_files():
+    """files below /sys that the pages name exist"""
+    text = read(DOC / "ABI/testing/sysfs-class-hcomm")
+    known = re.findall(r"^What:\s+(\S+)$", text, flags=re.M)
+    known += [f"/sys/kernel/debug/hcomm/hcommN/{name}" for path in sources("kmod", ".c")
+              for name in re.findall(r'hcomm_debugfs_add\([^,]+,\s*"(\w+)"', path.read_text())]
+    problems = []
+    for page, text in everything_said():
+        for path in re.findall(r"/sys/(?:class|module|kernel/debug)/hcomm[\w/]*", text):
+            form = re.sub(r"/hcomm\d", "/hcommN", re.sub(r"paths/\d", "paths/P", path)).rstrip("/")
+            if not any(f"{k}/".startswith(f"{form}/") for k in known):
+                problems.append(f"{page}: {path}")
+    check(problems)
+
+
+def test_named_targets():
+    """targets of make that the pages name exist"""
+    problems = []
+    for page, text in everything_said():
+        for folder, words in re.findall(r"^ {4}(?:sudo )?make( -C \w+)?((?: [a-z][\w.-]*)+)",
+                                        text, flags=re.M) + \
+                re.findall(r"``?make( -C \w+)?((?: [a-z][\w.-]*)+)", text):
+            makefile = read(pathlib.Path(folder.removeprefix(" -C ") or ".", "Makefile"))
+            targets = " ".join(re.findall(r"^([\w. -]+):", makefile, flags=re.M)).split()
+            problems += [f"{page}: make{folder} {word}" for word in words.split()
+                         if word not in targets]
+    check(problems)
+
+
+def test_named_version():
+    """the pages, the header and DKMS are of one version"""
+    version = re.search(r'PACKAGE_VERSION="(.*)"', read("dkms.conf"))[1]
+    parts = re.findall(r"#define HCOMM_(?:MAJOR|MINOR|PATCH)\s+(\d+)",
+                       read("libhcomm/include/hcomm.h"))
+    problems = [] if ".".join(parts) == version else [f"hcomm.h: {parts}"]
+    for page, text in everything_said():
+        problems += [f"{page}: {said}" for said in
+                     re.findall(r"(?:-m\s+hcomm -v|Version) (\d[\d.]*\d)", text)
+                     if said != version]
+    check(problems)
+
+
 def test_index():
-    """the table of contents has every page"""
-    check(lacks("index.rst", missing([p.name for p in PAGES if p.name != "index.rst"],
-                                     read(DOC / "index.rst"))))
+    """the table of contents has every file of Documentation/"""
+    text = read(DOC / "index.rst")
+    said = re.findall(r"``([\w./*-]+)``", text) + re.findall(r"<([\w.]+)>`__", text)
+    files = [str(p.relative_to(DOC)) for p in sorted(DOC.rglob("*")) if p.is_file()]
+    check(lacks("index.rst", [f for f in files if f not in ("index.rst", "Makefile")
+                              and not any(fnmatch.fnmatch(f, pattern) for pattern in said)]))
+
+
+# --------------------------------------------------------------------- make
+
+def make(*words):
+    return subprocess.run(["make", "-C", REPO, *words], capture_output=True, text=True,
+                          check=False)
+
+
+def test_make_help():
+    """make help has every target, and says which one is the default"""
+    targets = re.findall(r"^\.PHONY: (.*)$", read("Makefile"), flags=re.M)
+    targets = set(" ".join(targets).split()) - {"help"}
+    default = re.search(r"^\.DEFAULT_GOAL := (\w+)", read("Makefile"), flags=re.M)[1]
+    told = make("help").stdout
+    assert len(targets) > 15 and re.search(rf"^  {default} +\(the default\)", told, flags=re.M)
+    said = re.findall(r"^  (\w[\w.-]*(?:, [\w.-]+)*)", told, flags=re.M)
+    check(lacks("make help", sorted(targets - set(", ".join(said).split(", ")))))
+
+
+def test_make_wrong_kernel():
+    """a KERNEL that does not exist is told with those that do"""
+    result = make("module", "KERNEL=9.9")
+    here = [p.name.removeprefix("vmlinuz-") for p in pathlib.Path("/boot").glob("vmlinuz-*")]
+    assert result.returncode == 2
+    check(lacks("the text", [w for w in ["9.9", "6.1, 6.12, debug", *here, "lab/setup"]
+                             if w not in result.stderr]))
 
 
 # -------------------------------------------------------- the first program
@@ -419,17 +533,32 @@ def build_first(folder):
     return f"{folder}/first"
 
 
-def test_first_runs():
-    """the first program of the README compiles and runs on two ranks"""
+def run_first(**variables):
+    """What the first program prints on two ranks: (output, errors) of each."""
+    environment = {n: v for n, v in os.environ.items() if not n.startswith("HCOMM_")}
+    environment |= {"HCOMM_NRANKS": "2", **variables}
     with tempfile.TemporaryDirectory() as folder:
         program = build_first(folder)
-        environment = {n: v for n, v in os.environ.items() if not n.startswith("HCOMM_")}
-        environment["HCOMM_NRANKS"] = "2"
-        ranks = [subprocess.Popen([program], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        ranks = [subprocess.Popen([program], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                   text=True, env={**environment, "HCOMM_RANK": str(rank)})
                  for rank in range(2)]
-        said = [rank.communicate(timeout=60)[0] for rank in ranks]
-    assert said == [f"rank {r} of 2: every element is 3\n" for r in range(2)], said
+        return [rank.communicate(timeout=60) for rank in ranks]
+
+
+def test_first_runs():
+    """the first program compiles, and prints on two ranks what the README says"""
+    wanted = re.findall(r"^    (rank \d of 2: .*\n)", read("README.md"), flags=re.M)
+    said = [out for out, _ in run_first()]
+    assert len(wanted) == 2 and said == wanted, f"{said} instead of {wanted}"
+
+
+def test_first_warns():
+    """without the module the first program warns as the README says, or not"""
+    words = re.search(r"warns.*?\"(.*?)\"", read("README.md"), flags=re.S)[1]
+    _, warned = zip(*run_first(HCOMM_DEVICE="hcomm999"))
+    assert words.replace("\n", " ") in warned[0] and not warned[1], warned
+    _, warned = zip(*run_first(HCOMM_DEVICE="hcomm999", HCOMM_TRANSPORT="local"))
+    assert not any(warned), warned
 
 
 def test_first_fails_with_words():

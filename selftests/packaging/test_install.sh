@@ -33,6 +33,16 @@ has()
 	return $missing
 }
 
+# Without a word of complaint.
+uninstalls()
+{
+	make -s uninstall DESTDIR="$work/root" PREFIX="$prefix" >"$work/log" 2>&1 &&
+		! grep -q . "$work/log"
+	result=$?
+	find "$work/root" >>"$work/log"
+	return $result
+}
+
 try_prefix()
 {
 	prefix=$1
@@ -45,26 +55,24 @@ try_prefix()
 		"/usr/src/hcomm-$version/kmod/Kbuild" "/usr/src/hcomm-$version/uapi/hcomm.h" \
 		"$prefix/include/hcomm.h" "$prefix/bin/hcomm_benchmark" "$prefix/bin/hcomm_diag"
 	check "everything is where it belongs under $prefix" $?
+	[ -z "$(find "$work/root" -xtype l)" ]
+	check "no link leads nowhere under $prefix" $?
 	library=$(find "$work/root$prefix" -name hcomm.pc)
-	cat >"$work/program.c" <<-'END'
-		#include <hcomm.h>
-		#include <stddef.h>
-		int main(void) { int v; return hcommGetVersion(&v); }
-	END
 	PKG_CONFIG_SYSROOT_DIR="$work/root" PKG_CONFIG_PATH="${library%/*}" sh -c '
-		cc -o "$1/program" "$1/program.c" $(pkg-config --cflags --libs hcomm)' \
-		sh "$work" >"$work/log" 2>&1
-	check "a program builds with pkg-config against $prefix" $?
-	make -s uninstall DESTDIR="$work/root" PREFIX="$prefix" >"$work/log" 2>&1
-	find "$work/root" ! -type d >>"$work/log"
-	[ -z "$(find "$work/root" ! -type d)" ]
-	check "uninstall leaves nothing under $prefix" $?
+		cc -o "$1/first" Documentation/examples/first.c \
+			$(pkg-config --cflags --libs hcomm)' sh "$work" >"$work/log" 2>&1
+	check "the first program builds with pkg-config against $prefix" $?
+	mkdir "$work/root/of-another"
+	uninstalls && [ "$(ls "$work/root")" = of-another ]
+	check "uninstall leaves nothing of ours under $prefix" $?
+	uninstalls
+	check "a second uninstall under $prefix finds nothing, silently" $?
 	rm -rf "$work/root"
 }
 
 version=$(sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)
 ktap_print_header
-ktap_set_plan 8
+ktap_set_plan 12
 try_prefix /usr/local /etc
 try_prefix /usr /usr/lib
 ktap_finished

@@ -6,16 +6,24 @@
 # shellcheck disable=SC2154
 . "$(dirname "$0")/common.sh"
 
-test_wrong_usage_ends_with_2_and_names_the_option()
+# wrong_usage WORDS OPTION...: ends with 2 and says so; the way to help, too.
+wrong_usage()
 {
-	for words in "" --json "--link-status rxe0" --nope --link-status=1; do
-		# shellcheck disable=SC2086
-		status 2 "$diag" $words
-		[ ! -s "$work/out" ]
-	done
-	said err link-status
-	status 2 "$diag" --link-status rxe0
-	said err rxe0
+	words=$1
+	shift
+	status 2 "$diag" "$@"
+	[ ! -s "$work/out" ]
+	said err "$words"
+	said err "see hcomm_diag --help"
+}
+
+test_wrong_usage_ends_with_2_and_says_what_is_wrong()
+{
+	wrong_usage "--link-status is missing"
+	wrong_usage "--link-status is missing" --json
+	wrong_usage "'rxe0' is no option" --link-status rxe0
+	wrong_usage "unrecognized option '--nope'" --nope
+	wrong_usage "'--link-status' doesn't allow an argument" --link-status=1
 }
 
 test_help_and_version_end_with_0()
@@ -38,6 +46,6 @@ test_without_RDMA_it_ends_with_3_and_says_so()
 }
 
 run_tests \
-	wrong_usage_ends_with_2_and_names_the_option \
+	wrong_usage_ends_with_2_and_says_what_is_wrong \
 	help_and_version_end_with_0 \
 	without_RDMA_it_ends_with_3_and_says_so

@@ -75,6 +75,13 @@ static void judge_path(struct diag_path *path)
 		 path->state);
 }
 
+const char *diag_path_loss(const struct diag_path *path)
+{
+	if (!strcmp(path->state, "up") && !path->reconnects)
+		return "";
+	return path->last_error;
+}
+
 static bool is_over(const struct diag_path *path, const struct diag_port *port)
 {
 	char name[80];
@@ -88,7 +95,9 @@ static bool is_over(const struct diag_path *path, const struct diag_port *port)
 static void hand_down_error(struct diag_links *links,
 			    const struct diag_path *path)
 {
-	for (size_t i = 0; *path->last_error && i < links->nports; i++) {
+	const char *loss = diag_path_loss(path);
+
+	for (size_t i = 0; *loss && i < links->nports; i++) {
 		struct diag_port *port = &links->ports[i];
 
 		if (is_over(path, port))
@@ -97,7 +106,7 @@ static void hand_down_error(struct diag_links *links,
 	}
 }
 
-static void judge(struct diag_links *links)
+void diag_links_judge(struct diag_links *links)
 {
 	for (size_t i = 0; i < links->nports; i++)
 		judge_port(&links->ports[i]);
@@ -127,7 +136,7 @@ int diag_links_get(struct diag_links *links, const char **what)
 		return error;
 	}
 	diag_mtus_get(links);
-	judge(links);
+	diag_links_judge(links);
 	return 0;
 }
 

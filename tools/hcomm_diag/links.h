@@ -36,7 +36,7 @@ struct diag_port {
 	/* hcomm's files */
 	char instance[16];		/* owner */
 	char address[48];
-	char last_error[64];		/* of a path over it */
+	char last_error[64];		/* diag_path_loss() of a path over it */
 	/* our verdict; empty: nothing is wrong */
 	char trouble[96];
 };
@@ -54,7 +54,7 @@ struct diag_path {
 	uint64_t rx_bytes;
 	uint64_t replayed;		/* parts sent again */
 	uint64_t reconnects;
-	char last_error[64];		/* why it last went down */
+	char last_error[64];		/* of a loss or of a try to connect */
 	char trouble[96];
 };
 
@@ -71,8 +71,17 @@ struct diag_links {
 int diag_links_get(struct diag_links *links, const char **what);
 void diag_links_put(struct diag_links *links);
 
+/* What is wrong with each port and path that was collected. */
+void diag_links_judge(struct diag_links *links);
+
 /* Ports and paths that have trouble. */
 size_t diag_links_failed(const struct diag_links *links);
+
+/*
+ * The last error of a path, "" while it is up and was never lost: then it is
+ * that of a try to connect before the first one that succeeded.
+ */
+const char *diag_path_loss(const struct diag_path *path);
 
 const char *diag_state_name(uint8_t state);
 const char *diag_physical_name(uint8_t physical);

@@ -8,6 +8,7 @@
  */
 #include <errno.h>
 #include <getopt.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +35,8 @@ static const char usage[] =
 "       hcomm_diag --version\n"
 "\n"
 "  --link-status  every RDMA port and every path of hcomm: state, network\n"
-"                 device, speed, MTU, GID types, bytes, retransmissions, errors\n"
+"                 device, speed, MTU, GID types, bytes, retransmissions, and the\n"
+"                 last failure: why a path was lost, or could not be connected\n"
 "  --json         the same for programs\n"
 "\n"
 "Exit status: 0 all is well, 1 a port or path is not, 2 usage, 3 cannot tell\n"
@@ -83,6 +85,19 @@ static int link_status(bool json)
 	return code;
 }
 
+__attribute__((format(printf, 1, 2)))
+static int wrong_usage(const char *format, ...)
+{
+	va_list ap;
+
+	fputs("hcomm_diag: ", stderr);
+	va_start(ap, format);
+	vfprintf(stderr, format, ap);
+	va_end(ap);
+	fputs("; see hcomm_diag --help\n", stderr);
+	return EXIT_USAGE;
+}
+
 int main(int argc, char **argv)
 {
 	bool status = false, json = false;
@@ -103,16 +118,13 @@ int main(int argc, char **argv)
 		case 'h':
 			fputs(usage, stdout);
 			return EXIT_OK;
-		default:
-			return EXIT_USAGE;
+		default:	/* getopt_long() has said why */
+			return wrong_usage("an option cannot be used");
 		}
 	}
-	if (!status || optind < argc) {
-		if (optind < argc)
-			fprintf(stderr, "hcomm_diag: '%s' is no option\n",
-				argv[optind]);
-		fputs(usage, stderr);
-		return EXIT_USAGE;
-	}
+	if (optind < argc)
+		return wrong_usage("'%s' is no option", argv[optind]);
+	if (!status)
+		return wrong_usage("nothing to do: --link-status is missing");
 	return link_status(json);
 }

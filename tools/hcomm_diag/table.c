@@ -60,7 +60,7 @@ static bool print_ports(const struct diag_links *links)
 	static const char *const titles[] = {
 		"<Port", "<Owner", "<Protocol", "<State", "<Netdev", "<Link",
 		"Gb/s", "MTU", "RDMA MTU", "<GID types", "Bytes in",
-		"Bytes out", "Resent", "<Last error", "<Verdict", NULL,
+		"Bytes out", "Resent", "<Last failure", "<Verdict", NULL,
 	};
 	struct grid grid;
 
@@ -86,7 +86,7 @@ static void path_row(struct grid *grid, const struct diag_path *path)
 	number(grid, true, path->tx_bytes);
 	number(grid, true, path->replayed);
 	number(grid, true, path->reconnects);
-	grid_cell(grid, "%s", or_dash(path->last_error));
+	grid_cell(grid, "%s", or_dash(diag_path_loss(path)));
 	verdict(grid, path->trouble);
 }
 
@@ -95,7 +95,7 @@ static bool print_paths(const struct diag_links *links)
 	static const char *const titles[] = {
 		"<Instance", "<Peer", "<Path", "<State", "<Port", "<Local",
 		"<Remote", "Bytes in", "Bytes out", "Resent", "Reconnects",
-		"<Last error", "<Verdict", NULL,
+		"<Last failure", "<Verdict", NULL,
 	};
 	struct grid grid;
 

@@ -65,11 +65,14 @@ def build_kernel(_args):
     return 0
 
 
-def show(field):
-    def action(args):
-        print(getattr(kernels.find(args.kernel), field))
-        return 0
-    return action
+def show_release(args):
+    print(kernels.find(args.kernel).release)
+    return 0
+
+
+def show_headers(args):
+    print(kernels.headers(args.kernel))
+    return 0
 
 
 def parse(argv):
@@ -79,10 +82,11 @@ def parse(argv):
     build = commands.add_parser("build-kernel", help="build and cache the debug kernel")
     build.add_argument("kernel", choices=["debug"])
     build.set_defaults(action=build_kernel)
-    for name, field in (("kver", "release"), ("kdir", "headers")):
-        query = commands.add_parser(name, help=f"print a kernel's {field}")
+    for name, action, what in (("kver", show_release, "release"),
+                               ("kdir", show_headers, "headers")):
+        query = commands.add_parser(name, help=f"print a kernel's {what}")
         query.add_argument("kernel")
-        query.set_defaults(action=show(field))
+        query.set_defaults(action=action)
     return parser.parse_args(argv)
 
 

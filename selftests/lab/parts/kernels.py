@@ -33,9 +33,12 @@ def installed():
 
 
 def stock(name):
-    match = [r for r in installed() if r == name or re.match(re.escape(name) + r"[.-]", r)]
+    have = installed()
+    match = [r for r in have if r == name or re.match(re.escape(name) + r"[.-]", r)]
     if not match:
-        raise LabError(f"no kernel {name} in /boot: run selftests/lab/setup")
+        raise LabError(f"no kernel {name} in /boot: name {', '.join(NAMES)} or a full release; "
+                       f"installed: {', '.join(have) or 'none'}; "
+                       "selftests/lab/setup installs 6.1 and 6.12")
     release = match[-1]
     return Kernel(name, release, pathlib.Path("/boot") / f"vmlinuz-{release}",
                   pathlib.Path("/lib/modules") / release / "build", False)
@@ -48,3 +51,12 @@ def find(name):
     if not buildkernel.is_done(tree):
         raise LabError("the debug kernel is not built: run selftests/lab/lab build-kernel debug")
     return Kernel(name, buildkernel.release(tree), tree / "arch/x86/boot/bzImage", tree, True)
+
+
+def headers(name):
+    """What modules for a kernel are built against."""
+    kernel = find(name)
+    if not kernel.headers.exists():
+        raise LabError(f"no headers of kernel {kernel.release}, {kernel.headers} is missing: "
+                       f"install linux-headers-{kernel.release} or run selftests/lab/setup")
+    return kernel.headers
