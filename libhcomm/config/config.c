@@ -22,7 +22,7 @@
 #define DEFAULT_HEAP	HCOMM_MB(64)
 #define SMALLEST_HEAP	HCOMM_MB(1)
 #define DEFAULT_TIMEOUT	590
-#define LONGEST_TIMEOUT	(24 * 3600)
+#define LONGEST_TIMEOUT	(24ULL * 3600)
 
 static FILE *log_file;
 static int log_level = HCOMM_LOG_WARN;
@@ -128,7 +128,7 @@ static hcommResult_t load_time(const char *name, uint64_t given_ms,
 	const char *text = getenv(name);
 
 	*ns = seconds * NSEC;
-	if (given_ms > LONGEST_TIMEOUT * 1000ULL) {
+	if (given_ms > LONGEST_TIMEOUT * 1000) {
 		snprintf(why, bytes, "a timeout of %llu ms is above 24 hours",
 			 (unsigned long long)given_ms);
 		return HCOMM_INVALID_ARGUMENT;

@@ -357,7 +357,7 @@ static hcommResult_t make_arrays(struct hcommComm *comm)
 	comm->ranks = calloc((size_t)comm->n, sizeof(*comm->ranks));
 	comm->srcs = calloc((size_t)comm->n + 1, sizeof(*comm->srcs));
 	comm->dsts = calloc((size_t)comm->n + 1, sizeof(*comm->dsts));
-	comm->scratch = aligned_alloc(64, HCOMM_REDUCE_SCRATCH);
+	comm->scratch = aligned_alloc(64, (size_t)HCOMM_REDUCE_SCRATCH);
 	if (!comm->ranks || !comm->srcs || !comm->dsts || !comm->scratch)
 		return HCOMM_OUT_OF_MEMORY;
 	for (r = 0; r < comm->n; r++) {

@@ -96,6 +96,28 @@ check_sparse()
 	result "sparse finds nothing in kernel code"
 }
 
+# Two scripts of the kernel do not parse or do not end with Debian 12's spatch.
+check_coccinelle()
+{
+	find build/checkpatch/coccinelle -name '*.cocci' \
+		! -name check_bq27xxx_data.cocci ! -name badzero.cocci -print0 |
+		xargs -0 -P "$(nproc)" -n 1 sh -c '
+			spatch -D report --no-show-diff --very-quiet --timeout 60 \
+				--cocci-file "$0" --dir kmod -I kmod 2>/dev/null ||
+				echo "$0: spatch ended with $?"' >"$work/found"
+	result "coccinelle finds nothing in kernel code"
+}
+
+check_tidy()
+{
+	files '^(libhcomm|tools)/.*\.c$' |
+		xargs -P "$(nproc)" -n 6 sh -c 'clang-tidy --quiet "$@" -- -std=gnu11 \
+			-Ilibhcomm/include -Ilibhcomm -I. -Iuapi -Itools/common \
+			-D_GNU_SOURCE 2>&1' tidy |
+		grep -E '(warning|error):' | sort -u >"$work/found"
+	result "clang-tidy finds nothing in user code"
+}
+
 check_shell()
 {
 	if ! command -v shellcheck >/dev/null; then
@@ -154,10 +176,12 @@ check_versions()
 }
 
 ktap_print_header
-ktap_set_plan 10
+ktap_set_plan 12
 check_licences
 check_kernel_style
 check_sparse
+check_coccinelle
+check_tidy
 check_shell
 check_python
 check_text

@@ -5,7 +5,7 @@
 
 #include "args.h"
 
-#define BENCH_GUARD	64		/* bytes before and after recv */
+#define BENCH_GUARD	64UL		/* bytes before and after recv */
 
 struct bench_buffers {
 	char *send;
