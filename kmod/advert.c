@@ -15,7 +15,8 @@
  * report after which the peer may post again.
  *
  * The memory of GETs that were given up while the peer may still answer is
- * kept in the same way, under a window id of its own (HCOMM_GETS_WINDOW).
+ * kept in the same way, for each pair of ranks, under a window id of its own
+ * (HCOMM_GETS_WINDOW).
  *
  * Theirs (rwin). Keys come in chunks and are used when complete. WIN_REVOKE
  * stops posting at once; `posted` counts chains on queue pairs, plus one until
@@ -39,14 +40,31 @@
 
 /* ------------------------------------------------------------- ours */
 
+static unsigned long hcomm_advert_index(u32 rank, u32 id)
+{
+	BUILD_BUG_ON((u64)HCOMM_MAX_RANKS * HCOMM_WINDOW_IDS > BIT_ULL(32));
+	return (unsigned long)rank * HCOMM_WINDOW_IDS + id;
+}
+
 static struct hcomm_advert *hcomm_advert_find(struct hcomm_link *link, u32 rank,
 					      u32 id)
+{
+	lockdep_assert_held(&link->session->links_lock);
+	if (rank >= HCOMM_MAX_RANKS || id >= HCOMM_WINDOW_IDS)
+		return NULL;
+	return xa_load(&link->windows, hcomm_advert_index(rank, id));
+}
+
+/* That of the GETs of @rank which @peer was to answer. */
+static struct hcomm_advert *hcomm_advert_find_gets(struct hcomm_link *link,
+						   u32 rank, u32 peer)
 {
 	struct hcomm_advert *advert;
 
 	lockdep_assert_held(&link->session->links_lock);
 	list_for_each_entry(advert, &link->adverts, node)
-		if (advert->rank == rank && advert->id == id)
+		if (!advert->window && advert->rank == rank &&
+		    advert->peer == peer)
 			return advert;
 	return NULL;
 }
@@ -61,13 +79,34 @@ void hcomm_xfers_release(struct list_head *xfers)
 	}
 }
 
-static void hcomm_advert_drop(struct hcomm_advert *advert)
+static void hcomm_advert_drop(struct hcomm_link *link,
+			      struct hcomm_advert *advert)
 {
+	lockdep_assert_held(&link->session->links_lock);
 	list_del(&advert->node);
 	hcomm_xfers_release(&advert->lingering);
-	if (advert->window)
+	if (advert->window) {
+		xa_erase(&link->windows,
+			 hcomm_advert_index(advert->rank, advert->id));
 		hcomm_window_put(advert->window);
+	}
 	kfree(advert);
+}
+
+/* Those that wait for keys are before all others. */
+static void hcomm_advert_want(struct hcomm_link *link,
+			      struct hcomm_advert *advert)
+{
+	advert->state = HCOMM_ADVERT_WANTED;
+	list_move(&advert->node, &link->adverts);
+}
+
+static void hcomm_advert_move(struct hcomm_link *link,
+			      struct hcomm_advert *advert,
+			      enum hcomm_advert_state state)
+{
+	advert->state = state;
+	list_move_tail(&advert->node, &link->adverts);
 }
 
 /* Takes over the reference to @window. */
@@ -85,7 +124,11 @@ static void hcomm_advert_add(struct hcomm_link *link,
 		return;
 	}
 	advert = kzalloc(sizeof(*advert), GFP_KERNEL_ACCOUNT);
-	if (!advert) {
+	if (!advert ||
+	    xa_err(xa_store(&link->windows,
+			    hcomm_advert_index(rank, window->id), advert,
+			    GFP_KERNEL_ACCOUNT))) {
+		kfree(advert);
 		hcomm_window_put(window);
 		hcomm_session_reset(link->session, -ENOMEM);
 		return;
@@ -93,28 +136,35 @@ static void hcomm_advert_add(struct hcomm_link *link,
 	advert->window = window;
 	advert->rank = rank;
 	advert->id = window->id;
+	advert->peer = HCOMM_NO_RANK;
 	advert->generation = window->generation;
-	advert->state = HCOMM_ADVERT_WANTED;
 	INIT_LIST_HEAD(&advert->lingering);
-	list_add_tail(&advert->node, &link->adverts);
+	INIT_LIST_HEAD(&advert->node);
+	hcomm_advert_want(link, advert);
 	hcomm_session_advertise(link->session);
+}
+
+void hcomm_adverts_local(struct hcomm_link *link, struct hcomm_local *local)
+{
+	struct hcomm_window *window;
+	u32 id;
+
+	lockdep_assert_held(&link->session->links_lock);
+	if (local->leaving)
+		return;
+	for (id = 0; (window = hcomm_window_next(local->member, &id)); id++) {
+		hcomm_advert_add(link, window);
+		cond_resched();
+	}
 }
 
 void hcomm_adverts_link(struct hcomm_link *link)
 {
-	struct hcomm_window *window;
 	struct hcomm_local *local;
 	unsigned long rank;
-	u32 id;
 
-	lockdep_assert_held(&link->session->links_lock);
-	xa_for_each(&link->locals, rank, local) {
-		if (local->leaving)
-			continue;
-		for (id = 0; (window = hcomm_window_next(local->member, &id));
-		     id++)
-			hcomm_advert_add(link, window);
-	}
+	xa_for_each(&link->locals, rank, local)
+		hcomm_adverts_local(link, local);
 }
 
 void hcomm_session_window_up(struct hcomm_window *window)
@@ -143,12 +193,13 @@ static void hcomm_advert_revoke(struct hcomm_link *link,
 {
 	struct hcomm_note *note;
 
-	advert->state = HCOMM_ADVERT_REVOKING;
+	hcomm_advert_move(link, advert, HCOMM_ADVERT_REVOKING);
 	advert->until = jiffies + msecs_to_jiffies(hcomm_dead_after_ms);
 	note = hcomm_note_alloc(HCOMM_WIRE_WIN_REVOKE, 0,
 				GFP_KERNEL | __GFP_NOFAIL);
 	note->msg.hdr.group = link->peer_handle;
 	note->msg.hdr.src = advert->rank;
+	note->msg.hdr.dst = advert->peer;
 	note->msg.hdr.window = advert->id;
 	note->msg.hdr.generation = advert->generation;
 	hcomm_session_note(link->session, note);
@@ -169,7 +220,7 @@ void hcomm_session_window_down(struct hcomm_window *window)
 			if (advert->sent)
 				hcomm_advert_revoke(links[i], advert);
 			else
-				hcomm_advert_drop(advert);
+				hcomm_advert_drop(links[i], advert);
 		}
 		mutex_unlock(&links[i]->session->links_lock);
 		hcomm_link_put(links[i]);
@@ -179,7 +230,7 @@ void hcomm_session_window_down(struct hcomm_window *window)
 	hcomm_window_quiesced(window);
 }
 
-void hcomm_advert_linger(struct hcomm_link *link, u32 rank,
+void hcomm_advert_linger(struct hcomm_link *link, u32 rank, u32 peer,
 			 struct list_head *lingering)
 {
 	struct hcomm_advert *advert;
@@ -187,13 +238,14 @@ void hcomm_advert_linger(struct hcomm_link *link, u32 rank,
 	lockdep_assert_held(&link->session->links_lock);
 	if (list_empty(lingering))
 		return;
-	advert = hcomm_advert_find(link, rank, HCOMM_GETS_WINDOW);
+	advert = hcomm_advert_find_gets(link, rank, peer);
 	if (!advert) {
 		advert = kzalloc(sizeof(*advert), GFP_KERNEL | __GFP_NOFAIL);
 		advert->rank = rank;
 		advert->id = HCOMM_GETS_WINDOW;
+		advert->peer = peer;
 		INIT_LIST_HEAD(&advert->lingering);
-		list_add_tail(&advert->node, &link->adverts);
+		INIT_LIST_HEAD(&advert->node);
 		hcomm_advert_revoke(link, advert);
 	}
 	list_splice_tail_init(lingering, &advert->lingering);
@@ -240,7 +292,7 @@ static int hcomm_advert_send(struct hcomm_link *link,
 		hcomm_session_note(link->session, note);
 	}
 	kfree(rkeys);
-	advert->state = HCOMM_ADVERT_SENT;
+	hcomm_advert_move(link, advert, HCOMM_ADVERT_SENT);
 	return 0;
 }
 
@@ -253,14 +305,14 @@ static struct hcomm_advert *hcomm_advert_next(struct hcomm_session *session,
 
 	lockdep_assert_held(&session->links_lock);
 	list_for_each_entry(link, &session->links, session_node) {
-		list_for_each_entry(advert, &link->adverts, node) {
-			if (advert->state != HCOMM_ADVERT_WANTED)
-				continue;
-			hcomm_link_get(link);
-			hcomm_window_get(advert->window);
-			*plink = link;
-			return advert;
-		}
+		advert = list_first_entry_or_null(&link->adverts,
+						  struct hcomm_advert, node);
+		if (!advert || advert->state != HCOMM_ADVERT_WANTED)
+			continue;
+		hcomm_link_get(link);
+		hcomm_window_get(advert->window);
+		*plink = link;
+		return advert;
 	}
 	return NULL;
 }
@@ -301,14 +353,14 @@ static int hcomm_advert_make(struct hcomm_session *session,
 /* The keys that were sent belong to a device we do not use any more. */
 static void hcomm_adverts_rekey(struct hcomm_session *session)
 {
-	struct hcomm_advert *advert;
+	struct hcomm_advert *advert, *next;
 	struct hcomm_link *link;
 
 	mutex_lock(&session->links_lock);
 	list_for_each_entry(link, &session->links, session_node)
-		list_for_each_entry(advert, &link->adverts, node)
+		list_for_each_entry_safe(advert, next, &link->adverts, node)
 			if (advert->state == HCOMM_ADVERT_SENT)
-				advert->state = HCOMM_ADVERT_WANTED;
+				hcomm_advert_want(link, advert);
 	mutex_unlock(&session->links_lock);
 }
 
@@ -385,7 +437,7 @@ void hcomm_adverts_end(struct hcomm_link *link)
 
 	lockdep_assert_held(&link->session->links_lock);
 	list_for_each_entry_safe(advert, next, &link->adverts, node)
-		hcomm_advert_drop(advert);
+		hcomm_advert_drop(link, advert);
 }
 
 void hcomm_adverts_remote_gone(struct hcomm_link *link)
@@ -404,10 +456,12 @@ void hcomm_revoked_received(struct hcomm_session *session,
 	mutex_lock(&session->links_lock);
 	link = hcomm_link_find(session, m->h.group);
 	if (link)
-		advert = hcomm_advert_find(link, m->h.dst, m->h.window);
+		advert = m->h.window == HCOMM_GETS_WINDOW ?
+			 hcomm_advert_find_gets(link, m->h.dst, m->h.src) :
+			 hcomm_advert_find(link, m->h.dst, m->h.window);
 	if (advert && advert->state == HCOMM_ADVERT_REVOKING &&
 	    advert->generation == m->h.generation)
-		hcomm_advert_drop(advert);
+		hcomm_advert_drop(link, advert);
 	mutex_unlock(&session->links_lock);
 }
 
@@ -634,11 +688,32 @@ static struct hcomm_note *hcomm_revoked_note(struct hcomm_link *link,
 	note = hcomm_note_alloc(HCOMM_WIRE_WIN_REVOKED, 0,
 				GFP_KERNEL | __GFP_NOFAIL);
 	note->msg.hdr.group = link->peer_handle;
+	note->msg.hdr.src = m->h.dst;
 	note->msg.hdr.dst = m->h.src;
 	note->msg.hdr.window = m->h.window;
 	note->msg.hdr.generation = m->h.generation;
 	note->msg.answer = true;
 	return note;
+}
+
+/* Our rank of the pair answers no GET of @remote any more. */
+static void hcomm_gets_revoked(struct hcomm_link *link,
+			       struct hcomm_remote *remote,
+			       const struct hcomm_wire_msg *m)
+{
+	struct hcomm_stream *stream;
+	struct hcomm_note *note;
+
+	stream = xa_load(&link->streams,
+			 hcomm_stream_index(m->h.dst, remote->rank));
+	if (stream)
+		hcomm_stream_kill(stream, -ESHUTDOWN, true);
+	list_for_each_entry(note, &remote->answers, msg.node)
+		if (note->msg.hdr.src == m->h.dst)
+			return;
+	note = hcomm_revoked_note(link, m);
+	list_add_tail(&note->msg.node, &remote->answers);
+	hcomm_link_settle(link);
 }
 
 int hcomm_revoke_received(struct hcomm_session *session,
@@ -650,7 +725,8 @@ int hcomm_revoke_received(struct hcomm_session *session,
 	bool gets = m->h.window == HCOMM_GETS_WINDOW;
 	int ret = 0;
 
-	if (!gets && m->h.window >= HCOMM_WINDOW_IDS)
+	if (gets ? m->h.dst >= HCOMM_MAX_RANKS :
+		   m->h.window >= HCOMM_WINDOW_IDS)
 		return -EPROTO;
 	mutex_lock(&session->links_lock);
 	link = hcomm_link_find(session, m->h.group);
@@ -664,10 +740,7 @@ int hcomm_revoke_received(struct hcomm_session *session,
 		goto out;
 	}
 	if (gets) {
-		hcomm_link_kill(link, false, remote->rank, -ESHUTDOWN, true);
-		kfree(remote->gets_answer);
-		remote->gets_answer = hcomm_revoked_note(link, m);
-		hcomm_link_settle(link);
+		hcomm_gets_revoked(link, remote, m);
 		goto out;
 	}
 	old = xa_store_bh(&remote->windows, m->h.window, xa_mk_value(1),

@@ -382,8 +382,12 @@ static int hcomm_cm_admit(struct hcomm_session *session,
 			return -EAGAIN;
 		return 0;
 	}
-	ret = hcomm_fence_accept(&session->fence, path->index, hello->epoch,
-				 &result);
+	if (hello->kind == HCOMM_HELLO_FIRST)
+		ret = hcomm_fence_accept_first(&session->fence, path->index,
+					       hello->epoch, &result);
+	else
+		ret = hcomm_fence_accept(&session->fence, path->index,
+					 hello->epoch, &result);
 	if (result.lost)
 		hcomm_path_lost(path, HCOMM_PATH_DRAINING, -ENOTCONN);
 	if (ret)
@@ -476,11 +480,11 @@ static int hcomm_cm_poked(struct hcomm_fabric *fabric, struct rdma_cm_id *id,
 	struct hcomm_session *session;
 	struct hcomm_peer peer = { .port = hello->port };
 
-	if (memcmp(hello->instance, fabric->instance->id, 16) < 0)
+	if (memcmp(hello->instance, fabric->instance->id, 16) <= 0)
 		return hcomm_cm_reject(id, EINVAL);
 	memcpy(peer.instance_id, hello->instance, 16);
 	hcomm_addr_of(&id->route.addr.dst_addr, peer.addr);
-	session = hcomm_session_want(fabric, &peer, GLOBAL_ROOT_UID);
+	session = hcomm_session_want(fabric, &peer, NULL);
 	/* Wanting it has started the path's work. */
 	if (!IS_ERR(session))
 		hcomm_session_put(session);

@@ -59,6 +59,7 @@ struct hcomm_conn;
 struct hcomm_link;
 struct hcomm_mem;
 struct hcomm_member;
+struct hcomm_proc;
 struct hcomm_endpoint;
 struct hcomm_op;
 struct hcomm_path;
@@ -421,7 +422,7 @@ struct hcomm_session {
 	struct hcomm_candidate candidates[HCOMM_CANDIDATES];
 	unsigned int nr_candidates;
 	ktime_t heard;			/* last message of the peer */
-	ktime_t born;
+	ktime_t born;			/* or last wanted by another group */
 	ktime_t opened;
 	ktime_t useless;		/* since when no member is here, 0: not so */
 	ktime_t port_since;		/* last time no port could hear; tick only */
@@ -465,10 +466,13 @@ struct hcomm_letter {
 	u8 data[];
 };
 
-/* Finds or makes the session to @peer and hints where it is. Referenced. */
+/*
+ * Finds or makes the session to @peer and hints where it is, for @proc, or NULL
+ * when only the network says so. Referenced. -EAGAIN: too many are not open yet.
+ */
 struct hcomm_session *hcomm_session_want(struct hcomm_fabric *fabric,
 					 const struct hcomm_peer *peer,
-					 kuid_t uid);
+					 const struct hcomm_proc *proc);
 struct hcomm_session *hcomm_session_find(struct hcomm_fabric *fabric,
 					 const u8 *peer);
 /* For a first request of an unknown peer. */
@@ -520,7 +524,7 @@ struct hcomm_remote {
 	u32 rank;
 	bool gone;			/* links_lock */
 	bool busy;			/* links_lock, while settling */
-	struct hcomm_note *gets_answer;	/* links_lock: its GETs are given up */
+	struct list_head answers;	/* links_lock: notes for GETs given up */
 	struct hcomm_rwin *arriving;	/* links_lock: keys are missing */
 	u32 nr_windows;			/* links_lock: with keys */
 	u32 nr_keys;			/* links_lock: of those */
@@ -557,7 +561,8 @@ struct hcomm_link {
 	struct xarray remotes;		/* rank -> hcomm_remote; links_lock */
 	unsigned int nr_remotes;	/* links_lock: proven, not gone */
 	struct xarray streams;		/* by hcomm_stream_index(); RCU readers */
-	struct list_head adverts;	/* links_lock */
+	struct list_head adverts;	/* links_lock: those wanted come first */
+	struct xarray windows;		/* links_lock: of adverts, hcomm_advert_find() */
 	struct list_head dying;		/* links_lock: dead streams, hcomm_link_settle() */
 };
 
@@ -623,6 +628,7 @@ struct hcomm_advert {
 	struct hcomm_window *window;	/* referenced; NULL: GET destinations */
 	u32 rank;
 	u32 id;
+	u32 peer;			/* of GETs: who was to answer */
 	u32 generation;
 	enum hcomm_advert_state state;
 	bool sent;			/* the peer may have keys of it */
@@ -630,7 +636,7 @@ struct hcomm_advert {
 	struct list_head lingering;	/* GETs given up that keep their memory */
 };
 
-/* Window id of the wire that stands for all GET destinations of a rank. */
+/* Window id of the wire for the destinations of a pair's GETs. */
 #define HCOMM_GETS_WINDOW	U32_MAX
 
 /* A window of a remote rank. */
@@ -655,11 +661,12 @@ struct hcomm_rwin {
 #define HCOMM_MR_SHIFT_LEAST	18
 
 /* With links_lock held. */
+void hcomm_adverts_local(struct hcomm_link *link, struct hcomm_local *local);
 void hcomm_adverts_link(struct hcomm_link *link);
 void hcomm_adverts_end(struct hcomm_link *link);
 void hcomm_adverts_remote_gone(struct hcomm_link *link);
-/* The peer may still answer GETs of @rank that were given up. */
-void hcomm_advert_linger(struct hcomm_link *link, u32 rank,
+/* The peer's rank @peer may still answer GETs of @rank that were given up. */
+void hcomm_advert_linger(struct hcomm_link *link, u32 rank, u32 peer,
 			 struct list_head *lingering);
 void hcomm_xfers_release(struct list_head *xfers);
 void hcomm_rwins_drop(struct hcomm_remote *remote);
@@ -695,6 +702,7 @@ struct hcomm_table {
 	struct list_head rdev_node;	/* rdev->tables */
 	u64 serial;			/* of the device */
 	bool dropped;			/* the device is gone */
+	struct hcomm_mem *orphan_of;	/* referenced by an orphan */
 	struct hcomm_geom geom;
 	u32 count;
 	struct hcomm_mr *mrs;

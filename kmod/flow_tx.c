@@ -81,7 +81,7 @@ static struct hcomm_table *hcomm_stream_table(struct hcomm_stream *stream,
 	hcomm_mem_get(mem);
 	stream->build_mem = mem;
 	hcomm_stream_get(stream);
-	queue_work(hcomm_progress_wq, &stream->build_work);
+	queue_work(hcomm_register_wq, &stream->build_work);
 	return NULL;
 }
 
@@ -422,19 +422,20 @@ static void hcomm_stream_activate(struct hcomm_stream *stream,
 }
 
 /* Keys of the same window that were sent again, over another device. */
-static void hcomm_xfer_renew(struct hcomm_xfer *xfer)
+static bool hcomm_xfer_renew(struct hcomm_xfer *xfer)
 {
 	struct hcomm_rwin *rwin;
 
 	rwin = hcomm_rwin_find(xfer->stream->remote, xfer->window_id);
 	if (IS_ERR_OR_NULL(rwin))
-		return;
-	if (rwin->generation != xfer->generation) {
+		return false;
+	if (rwin == xfer->rwin || rwin->generation != xfer->generation) {
 		hcomm_rwin_put(rwin);
-		return;
+		return false;
 	}
 	hcomm_rwin_put(xfer->rwin);
 	xfer->rwin = rwin;
+	return true;
 }
 
 /* The WRITEs of @part; their number. */
@@ -512,6 +513,35 @@ static void hcomm_part_header(struct hcomm_xfer *xfer, u32 part,
 	}
 }
 
+/* A slot for @part with its @n WRITEs, which hold the keys they use. */
+static struct hcomm_send *hcomm_part_reserve(struct hcomm_xfer *xfer, u32 part,
+					     const struct hcomm_table *table,
+					     struct hcomm_conn *conn,
+					     struct ib_rdma_wr *writes,
+					     struct ib_sge *sges,
+					     unsigned int *n)
+{
+	struct hcomm_send *send;
+
+	for (;;) {
+		*n = hcomm_part_writes(xfer, part, table, conn, writes, sges);
+		send = hcomm_conn_reserve(conn, HCOMM_CREDIT_DATA, *n + 1);
+		if (!send || xfer->kind != HCOMM_XFER_PUT)
+			return send;
+		if (hcomm_rwin_post(xfer->rwin)) {
+			hcomm_rwin_get(xfer->rwin);
+			send->rwin = xfer->rwin;
+			return send;
+		}
+		/* Without keys: the peer, who took them, has no such window. */
+		if (!hcomm_xfer_renew(xfer)) {
+			*n = 0;
+			return send;
+		}
+		hcomm_conn_unreserve(send);
+	}
+}
+
 static int hcomm_stream_post_part(struct hcomm_stream *stream,
 				  struct hcomm_conn *conn,
 				  struct hcomm_flow_op *fop, unsigned int part)
@@ -528,20 +558,9 @@ static int hcomm_stream_post_part(struct hcomm_stream *stream,
 	table = hcomm_stream_table(stream, xfer->mem, conn);
 	if (!table)
 		return -EAGAIN;
-	if (xfer->kind == HCOMM_XFER_PUT && READ_ONCE(xfer->rwin->revoked))
-		hcomm_xfer_renew(xfer);
-	n = hcomm_part_writes(xfer, part, table, conn, writes, sges);
-	send = hcomm_conn_reserve(conn, HCOMM_CREDIT_DATA, n + 1);
+	send = hcomm_part_reserve(xfer, part, table, conn, writes, sges, &n);
 	if (!send)
 		return -EBUSY;
-	if (xfer->kind == HCOMM_XFER_PUT) {
-		if (hcomm_rwin_post(xfer->rwin)) {
-			hcomm_rwin_get(xfer->rwin);
-			send->rwin = xfer->rwin;
-		} else {
-			n = 0;
-		}
-	}
 	hcomm_part_header(xfer, part, &h);
 	hcomm_flow_tx_posted(fop, part, path->index);
 	hcomm_flow_stamp(&stream->flow, &h);
@@ -771,17 +790,22 @@ static bool hcomm_stream_void(struct hcomm_stream *stream, struct hcomm_op *op)
 	return false;
 }
 
-/* Takes the op off the list it waits on, if it does. */
-static bool hcomm_op_unlist(struct hcomm_op *op)
+/*
+ * Takes the op off the list it waits on, if it does. Pieces that are on their
+ * way may all arrive: it has not been done for that.
+ */
+static bool hcomm_op_unlist(struct hcomm_op *op, int status)
 {
 	if (list_empty(&op->node))
 		return false;
 	list_del_init(&op->node);
 	op->tx.whole = true;
+	if (!op->tx.status)
+		op->tx.status = status;
 	return true;
 }
 
-bool hcomm_session_cancel(struct hcomm_op *op)
+bool hcomm_session_cancel(struct hcomm_op *op, int status)
 {
 	struct hcomm_member *member = op->member;
 	struct hcomm_stream *stream;
@@ -791,11 +815,11 @@ bool hcomm_session_cancel(struct hcomm_op *op)
 	stream = hcomm_stream_to(member, op->sqe.rank);
 	if (stream) {
 		spin_lock(&stream->lock);
-		listed = hcomm_op_unlist(op);
+		listed = hcomm_op_unlist(op, status);
 		back = listed ? !op->tx.open : hcomm_stream_void(stream, op);
 		spin_unlock(&stream->lock);
 	} else {
-		listed = op->waiting && hcomm_op_unlist(op);
+		listed = op->waiting && hcomm_op_unlist(op, status);
 		hcomm_endpoint_waited(&member->endpoint, op);
 		back = listed;
 	}

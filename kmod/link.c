@@ -122,6 +122,7 @@ static void hcomm_link_free_work(struct work_struct *work)
 
 	xa_destroy(&link->locals);
 	xa_destroy(&link->remotes);
+	xa_destroy(&link->windows);
 	xa_destroy(&link->streams);
 	hcomm_group_put(link->group);
 	hcomm_session_put(link->session);
@@ -206,6 +207,7 @@ static struct hcomm_link *hcomm_link_create(struct hcomm_session *session,
 	xa_init(&link->remotes);
 	xa_init(&link->streams);
 	INIT_LIST_HEAD(&link->adverts);
+	xa_init(&link->windows);
 	INIT_LIST_HEAD(&link->dying);
 	if (xa_insert_bh(&session->handles, group->handle, link,
 			 GFP_KERNEL_ACCOUNT)) {
@@ -244,8 +246,11 @@ struct hcomm_link *hcomm_link_find(struct hcomm_session *session, u32 handle)
 
 void hcomm_remote_put(struct hcomm_remote *remote)
 {
+	struct hcomm_note *note, *next;
+
 	if (refcount_dec_and_test(&remote->refs)) {
-		kfree(remote->gets_answer);
+		list_for_each_entry_safe(note, next, &remote->answers, msg.node)
+			kfree(note);
 		xa_destroy(&remote->windows);
 		kfree_rcu(remote, rcu);
 	}
@@ -468,7 +473,7 @@ static int hcomm_link_add_local(struct hcomm_link *link,
 	hcomm_local_prove(link, local, !link->asked);
 	link->asked |= READ_ONCE(link->session->state) == HCOMM_SESSION_OPEN;
 	if (link->nr_remotes)
-		hcomm_adverts_link(link);
+		hcomm_adverts_local(link, local);
 	return 0;
 }
 
@@ -484,6 +489,9 @@ static bool hcomm_session_add_member(struct hcomm_session *session,
 	down = session->down;
 	if (!down) {
 		link = hcomm_link_of(session, member->group);
+		/* Nobody is failed for the time that others have waited. */
+		if (link && xa_empty(&link->locals))
+			WRITE_ONCE(session->born, ktime_get());
 		if (link)
 			ret = hcomm_link_add_local(link, member);
 		if (ret)
@@ -529,6 +537,7 @@ void hcomm_session_peers_set(struct hcomm_member *member)
 	u8 last[HCOMM_ID_BYTES] = {};
 	struct hcomm_session *session;
 	struct hcomm_peer peer;
+	bool later = false;
 	bool added;
 	u32 rank;
 
@@ -542,14 +551,18 @@ void hcomm_session_peers_set(struct hcomm_member *member)
 		/* One that has just closed is dead when it says so. */
 		do {
 			session = hcomm_session_want(instance->fabric, &peer,
-						     member->proc->uid);
-			if (IS_ERR(session))
+						     member->proc);
+			if (IS_ERR(session)) {
+				later = true;
 				break;
+			}
 			added = hcomm_session_add_member(session, member);
 			hcomm_session_put(session);
 		} while (!added);
 		cond_resched();
 	}
+	if (later)
+		hcomm_member_seek_later(member);
 }
 
 /* Whom the peer believes that the group failed: a member that it knows. */
@@ -599,6 +612,17 @@ static void hcomm_link_tell_fault(struct hcomm_link *link)
  * Tells the peer of members that ended and have nothing posted any more. The
  * group's failure goes first: a rank that is gone is not believed any more.
  */
+static void hcomm_remote_answer(struct hcomm_session *session,
+				struct hcomm_remote *remote)
+{
+	struct hcomm_note *note, *next;
+
+	list_for_each_entry_safe(note, next, &remote->answers, msg.node) {
+		list_del_init(&note->msg.node);
+		hcomm_session_note(session, note);
+	}
+}
+
 void hcomm_link_settle(struct hcomm_link *link)
 {
 	struct hcomm_session *session = link->session;
@@ -621,10 +645,8 @@ void hcomm_link_settle(struct hcomm_link *link)
 		hcomm_stream_put(stream);
 	}
 	xa_for_each(&link->remotes, rank, remote) {
-		if (remote->gets_answer && !remote->busy) {
-			hcomm_session_note(session, remote->gets_answer);
-			remote->gets_answer = NULL;
-		}
+		if (!remote->busy)
+			hcomm_remote_answer(session, remote);
 		remote->busy = false;
 	}
 	hcomm_link_tell_fault(link);
@@ -792,6 +814,7 @@ static int hcomm_link_add_remote(struct hcomm_link *link, u32 rank)
 		return -ENOMEM;
 	refcount_set(&remote->refs, 1);
 	remote->rank = rank;
+	INIT_LIST_HEAD(&remote->answers);
 	xa_init(&remote->windows);
 	ret = xa_insert_bh(&link->remotes, rank, remote, GFP_KERNEL_ACCOUNT);
 	if (ret) {
@@ -878,7 +901,8 @@ static int hcomm_prove_accept(struct hcomm_session *session,
 	if (reply)
 		hcomm_link_prove(link, false);
 	hcomm_link_tell_fault(link);
-	if (fresh)
+	/* Later ranks find the peer with all keys. */
+	if (fresh && link->nr_remotes == 1)
 		hcomm_adverts_link(link);
 out:
 	if (session->down)

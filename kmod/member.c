@@ -39,6 +39,7 @@
 #include "work.h"
 
 #define HCOMM_DRAIN_BUDGET	64
+#define HCOMM_SEEK_TIME		(HZ / 2)
 
 /* With bottom halves disabled on the CPU that owns it. */
 struct hcomm_drain {
@@ -217,6 +218,8 @@ void hcomm_member_end(struct hcomm_member *member, enum hcomm_cause cause)
 	hcomm_member_settle(member);
 	hcomm_session_member_down(member, cause);
 
+	if (cancel_delayed_work(&member->seek_work))
+		hcomm_member_put(member);
 	cancel_delayed_work_sync(&member->expire_work);
 	hcomm_ops_cancel(member, -ESHUTDOWN);
 	hcomm_windows_revoke(member);
@@ -331,6 +334,25 @@ int hcomm_member_set_peers(struct hcomm_member *member,
 	return ret;
 }
 
+static void hcomm_member_seek_work(struct work_struct *work)
+{
+	struct hcomm_member *member = container_of(to_delayed_work(work),
+						   struct hcomm_member,
+						   seek_work);
+
+	if (READ_ONCE(member->state) == HCOMM_STATE_ACTIVE)
+		hcomm_session_peers_set(member);
+	hcomm_member_put(member);
+}
+
+void hcomm_member_seek_later(struct hcomm_member *member)
+{
+	hcomm_member_get(member);
+	if (!queue_delayed_work(hcomm_teardown_wq, &member->seek_work,
+				HCOMM_SEEK_TIME))
+		hcomm_member_put(member);
+}
+
 int hcomm_member_peer(struct hcomm_member *member, u32 rank,
 		      struct hcomm_peer *peer)
 {
@@ -363,6 +385,7 @@ static void hcomm_member_init(struct hcomm_member *member,
 	INIT_WORK(&member->drain_work, hcomm_member_drain_work);
 	INIT_WORK(&member->fail_work, hcomm_member_fail_work);
 	INIT_DELAYED_WORK(&member->expire_work, hcomm_ops_expire);
+	INIT_DELAYED_WORK(&member->seek_work, hcomm_member_seek_work);
 	mutex_init(&member->submit_lock);
 	spin_lock_init(&member->peers_lock);
 	mutex_init(&member->heaps_lock);

@@ -68,8 +68,12 @@ static void hcomm_table_free(struct hcomm_table *table)
 
 void hcomm_table_discard(struct hcomm_table *table, struct ib_device *ib)
 {
+	struct hcomm_mem *mem = table->orphan_of;
+
 	hcomm_table_deregister(table, ib);
 	hcomm_table_free(table);
+	if (mem)
+		hcomm_mem_put(mem);
 }
 
 /* Maps MR @i of the object and prepares the work request for it. */
@@ -179,7 +183,12 @@ struct hcomm_table *hcomm_table_build(struct hcomm_mem *mem,
 	}
 	ret = hcomm_table_register(table, mem, conn);
 	if (ret) {
-		/* Nobody had a key, but the queue pair may still register. */
+		/*
+		 * Nobody had a key, but the queue pair may still register, so
+		 * the pages stay pinned as long as it is there.
+		 */
+		hcomm_mem_get(mem);
+		table->orphan_of = mem;
 		hcomm_conn_orphan(conn, table);
 		table = ERR_PTR(ret);
 		goto out;

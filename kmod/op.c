@@ -325,7 +325,7 @@ static void hcomm_op_withdraw(struct hcomm_op *op, enum hcomm_op_owner owner,
 		return;
 	}
 	/* Posted or not: the group is over, the owner keeps the pages. */
-	hcomm_session_cancel(op);
+	hcomm_session_cancel(op, result);
 	hcomm_op_complete(op, result, 0);
 }
 
@@ -493,7 +493,7 @@ static bool hcomm_op_expire(struct hcomm_op *op, enum hcomm_op_owner owner)
 		hcomm_op_finish(op, -ETIMEDOUT);
 		return true;
 	case HCOMM_OP_SESSION:
-		if (hcomm_session_cancel(op)) {
+		if (hcomm_session_cancel(op, -ETIMEDOUT)) {
 			hcomm_op_complete(op, -ETIMEDOUT, 0);
 			return true;
 		}

@@ -45,11 +45,13 @@
 #include "limits.h"
 #include "member.h"
 #include "op.h"
+#include "proc.h"
 #include "session.h"
 
 #define HCOMM_TICK		HZ
 #define HCOMM_SILENCE_MS	5000
 #define HCOMM_USELESS_MS	5000
+#define HCOMM_SILENT_UNPROVEN_MS	2000	/* then it gives way */
 #define HCOMM_CONNECT_MS	60000
 #define HCOMM_NOTES_IN_FLIGHT	64
 #define HCOMM_INBOX_MAX		1024
@@ -132,10 +134,14 @@ void hcomm_session_superseded(struct hcomm_session *session)
 	ktime_t now = ktime_get();
 	s64 silent = ktime_ms_delta(now, READ_ONCE(session->heard));
 	s64 age = ktime_ms_delta(now, READ_ONCE(session->opened));
+	bool yields;
 
-	if (session->state == HCOMM_SESSION_OPEN &&
-	    (silent > 2000 ||
-	     (!READ_ONCE(session->proven) && age > HCOMM_USELESS_MS)))
+	if (READ_ONCE(session->proven))
+		yields = silent > READ_ONCE(hcomm_dead_after_ms);
+	else
+		yields = silent > HCOMM_SILENT_UNPROVEN_MS ||
+			 age > HCOMM_USELESS_MS;
+	if (yields && session->state == HCOMM_SESSION_OPEN)
 		hcomm_session_reset(session, -ECONNRESET);
 }
 
@@ -644,7 +650,8 @@ static void hcomm_session_check(struct hcomm_session *session)
 	connected = hcomm_path_connected(session->path.state);
 	spin_unlock_bh(&session->lock);
 	if (state == HCOMM_SESSION_NEW) {
-		if (ktime_ms_delta(now, session->born) > HCOMM_CONNECT_MS)
+		if (ktime_ms_delta(now, READ_ONCE(session->born)) >
+		    HCOMM_CONNECT_MS)
 			hcomm_session_reset(session, -ENETUNREACH);
 	} else if (hcomm_adverts_overdue(session, connected)) {
 		hcomm_session_reset(session, -ETIMEDOUT);
@@ -816,8 +823,21 @@ static struct hcomm_session *hcomm_session_open(struct hcomm_fabric *fabric,
 	return session ?: ERR_PTR(-EAGAIN);
 }
 
+/* A member's hint displaces the oldest, one from the network does not. */
+static struct hcomm_candidate *
+hcomm_session_candidate(struct hcomm_session *session, bool member)
+{
+	if (session->nr_candidates < HCOMM_CANDIDATES)
+		return &session->candidates[session->nr_candidates++];
+	if (!member)
+		return NULL;
+	memmove(session->candidates, session->candidates + 1,
+		(HCOMM_CANDIDATES - 1) * sizeof(session->candidates[0]));
+	return &session->candidates[HCOMM_CANDIDATES - 1];
+}
+
 static void hcomm_session_hint(struct hcomm_session *session,
-			       const struct hcomm_peer *peer)
+			       const struct hcomm_peer *peer, bool member)
 {
 	struct hcomm_candidate *c;
 	unsigned int i;
@@ -833,8 +853,9 @@ static void hcomm_session_hint(struct hcomm_session *session,
 		if (c->port == peer->port && !memcmp(c->addr, peer->addr, 16))
 			break;
 	}
-	if (i == session->nr_candidates && i < HCOMM_CANDIDATES) {
-		c = &session->candidates[session->nr_candidates++];
+	c = i == session->nr_candidates ?
+	    hcomm_session_candidate(session, member) : NULL;
+	if (c) {
 		memcpy(c->addr, peer->addr, 16);
 		c->port = peer->port;
 	}
@@ -848,19 +869,20 @@ void hcomm_session_advertise(struct hcomm_session *session)
 {
 	spin_lock_bh(&session->lock);
 	if (session->state == HCOMM_SESSION_OPEN)
-		queue_work(hcomm_progress_wq, &session->advert_work);
+		queue_work(hcomm_register_wq, &session->advert_work);
 	spin_unlock_bh(&session->lock);
 }
 
 struct hcomm_session *hcomm_session_want(struct hcomm_fabric *fabric,
 					 const struct hcomm_peer *peer,
-					 kuid_t uid)
+					 const struct hcomm_proc *proc)
 {
 	struct hcomm_session *session;
 
-	session = hcomm_session_open(fabric, peer->instance_id, uid);
+	session = hcomm_session_open(fabric, peer->instance_id,
+				     proc ? proc->uid : GLOBAL_ROOT_UID);
 	if (!IS_ERR(session))
-		hcomm_session_hint(session, peer);
+		hcomm_session_hint(session, peer, proc);
 	return session;
 }
 

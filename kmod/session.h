@@ -61,8 +61,9 @@ void hcomm_session_unwait(struct hcomm_member *member,
 			  struct hcomm_member *target);
 /*
  * Takes the op back if nothing of it was posted: true, the caller completes
- * it. False: it was posted and can only end with its group.
+ * it. False: it was posted and can only end with its group; if some of it was
+ * not, it ends with @status although what was posted arrived.
  */
-bool hcomm_session_cancel(struct hcomm_op *op);
+bool hcomm_session_cancel(struct hcomm_op *op, int status);
 
 #endif

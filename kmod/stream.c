@@ -425,7 +425,8 @@ void hcomm_stream_kill(struct hcomm_stream *stream, int status, bool linger)
 			xfer->flow_op.status = status;
 	hcomm_xfers_done(&done);
 	if (linger)
-		hcomm_advert_linger(link, stream->flow.src, &lingering);
+		hcomm_advert_linger(link, stream->flow.src, stream->flow.dst,
+				    &lingering);
 	else
 		hcomm_xfers_release(&lingering);
 	/* The tables' reference. */

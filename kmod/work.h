@@ -2,7 +2,8 @@
 /*
  * The module's work queues. Progress keeps sessions alive and ends ops; copy
  * moves data within an instance for as long as processes ask for it, so it
- * shares nothing with the first; teardown frees what is no longer referenced
+ * shares nothing with the first; register makes registrations, and waits for the
+ * device; teardown frees what is no longer referenced
  * and may sleep for long. None runs an item that waits for a message of a peer:
  * two instances of one kernel share them.
  */
@@ -12,6 +13,7 @@
 #include <linux/workqueue.h>
 
 extern struct workqueue_struct *hcomm_progress_wq;
+extern struct workqueue_struct *hcomm_register_wq;
 extern struct workqueue_struct *hcomm_copy_wq;
 extern struct workqueue_struct *hcomm_teardown_wq;
 

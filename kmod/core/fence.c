@@ -93,10 +93,16 @@ int hcomm_fence_connect(struct hcomm_fence *fence, unsigned int path,
 int hcomm_fence_accept(struct hcomm_fence *fence, unsigned int path, u32 epoch,
 		       struct hcomm_fence_result *result)
 {
+	if (epoch <= fence->path[path].epoch)
+		return -ESTALE;
+	return hcomm_fence_accept_first(fence, path, epoch, result);
+}
+
+int hcomm_fence_accept_first(struct hcomm_fence *fence, unsigned int path,
+			     u32 epoch, struct hcomm_fence_result *result)
+{
 	struct hcomm_fence_path *fp = &fence->path[path];
 
-	if (epoch <= fp->epoch)
-		return -ESTALE;
 	if (fp->live) {
 		result->lost |= BIT(path);
 		return -EBUSY;

@@ -120,6 +120,13 @@ int hcomm_fence_connect(struct hcomm_fence *fence, unsigned int path,
 int hcomm_fence_accept(struct hcomm_fence *fence, unsigned int path, u32 epoch,
 		       struct hcomm_fence_result *result);
 
+/*
+ * The same while the session has never been open: anybody can ask, and what
+ * was asked before, with however high an epoch, binds nobody.
+ */
+int hcomm_fence_accept_first(struct hcomm_fence *fence, unsigned int path,
+			     u32 epoch, struct hcomm_fence_result *result);
+
 /* Both QPs of the live connection are established. */
 void hcomm_fence_connected(struct hcomm_fence *fence, unsigned int path,
 			   struct hcomm_fence_result *result);
