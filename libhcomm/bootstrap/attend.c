@@ -15,9 +15,11 @@
 #include "bootstrap/proof.h"
 #include "bootstrap/stream.h"
 #include "bootstrap/wire.h"
+#include "config/files.h"
 
 #define NSEC		1000000000ULL
 #define ANSWER_TIME	(5 * NSEC)
+#define ATTEND_FILES	8	/* the socket, and what resolves a name */
 #define RETRY_FIRST	(5 * NSEC / 1000)
 #define RETRY_LAST	(200 * NSEC / 1000)
 
@@ -219,6 +221,10 @@ hcommResult_t hcomm_boot_attend(struct hcomm_boot *boot,
 	hcommResult_t res;
 	int err;
 
+	res = hcomm_files_reserve(ATTEND_FILES, "a rank", boot->why,
+				  sizeof(boot->why));
+	if (res)
+		return res;
 	do {
 		res = sit_down(boot, m);
 		if (res)

@@ -19,6 +19,7 @@
 #include "bootstrap/proof.h"
 #include "bootstrap/stream.h"
 #include "bootstrap/wire.h"
+#include "config/files.h"
 
 #define NSEC		1000000000ULL
 #define STRANGER_TIME	(5 * NSEC)
@@ -52,18 +53,16 @@ static void dismiss(struct guest *guest)
 	guest->fd = -1;
 }
 
-static void admit(struct hall *hall)
+static int admit(struct hall *hall)
 {
 	struct guest *guest = NULL, *oldest = &hall->guests[0];
-	int i, one = 1;
-	int fd = accept4(hall->listener, NULL, NULL,
-			 SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int i, one = 1, fd = hcomm_accept(hall->listener);
 
 	if (fd < 0)
-		return;
+		return fd == -EAGAIN ? 0 : fd;
 	if (hall->meeting->unix_socket && hcomm_check_peer_user(fd)) {
 		close(fd);
-		return;
+		return 0;
 	}
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	for (i = 0; i < GUESTS; i++) {
@@ -79,6 +78,7 @@ static void admit(struct hall *hall)
 	memset(guest, 0, sizeof(*guest));
 	guest->fd = fd;
 	guest->since = hcomm_now();
+	return 0;
 }
 
 /* 1 complete, 0 more to come, negative: gone. */
@@ -233,9 +233,9 @@ static int fill_seats(struct hall *hall)
 {
 	struct pollfd pfds[GUESTS + 1];
 	uint64_t now;
-	int i, got;
+	int i, got, err = 0;
 
-	while (hall->seated < hall->boot->n) {
+	while (!err && hall->seated < hall->boot->n) {
 		now = hcomm_now();
 		if (now >= hall->boot->deadline)
 			return -ETIMEDOUT;
@@ -254,9 +254,9 @@ static int fill_seats(struct hall *hall)
 			if (pfds[i].revents)
 				listen_to(hall, &hall->guests[i]);
 		if (pfds[GUESTS].revents)
-			admit(hall);
+			err = admit(hall);
 	}
-	return 0;
+	return err;
 }
 
 static void say_missing(struct hall *hall)
@@ -348,6 +348,7 @@ static int send_welcome(struct hcomm_boot *boot, hcommResult_t result)
 hcommResult_t hcomm_boot_serve(struct hcomm_boot *boot,
 			       const struct hcomm_meeting *m)
 {
+	hcommResult_t res;
 	struct hall *hall;
 	int i, err;
 
@@ -358,6 +359,10 @@ hcommResult_t hcomm_boot_serve(struct hcomm_boot *boot,
 	}
 	if (boot->n == 1)
 		return HCOMM_SUCCESS;
+	res = hcomm_files_reserve(GUESTS + (unsigned int)boot->n + 1, "rank 0",
+				  boot->why, sizeof(boot->why));
+	if (res)
+		return res;
 	hall = calloc(1, sizeof(*hall));
 	if (!hall) {
 		snprintf(boot->why, sizeof(boot->why), "out of memory");
@@ -378,12 +383,17 @@ hcommResult_t hcomm_boot_serve(struct hcomm_boot *boot,
 	close(hall->listener);
 	for (i = 0; i < GUESTS; i++)
 		dismiss(&hall->guests[i]);
-	if (err)
+	if (err == -ETIMEDOUT)
 		say_missing(hall);
+	else if (err)
+		snprintf(boot->why, sizeof(boot->why),
+			 "rank 0 cannot take connections any more: %s%s",
+			 strerror(-err), hcomm_files_advice(err));
 	free(hall);
 	if (err) {
-		send_welcome(boot, HCOMM_TIMEOUT);
-		return err == -ETIMEDOUT ? HCOMM_TIMEOUT : HCOMM_SYSTEM_ERROR;
+		res = err == -ETIMEDOUT ? HCOMM_TIMEOUT : HCOMM_SYSTEM_ERROR;
+		send_welcome(boot, res);
+		return res;
 	}
 	return send_welcome(boot, HCOMM_SUCCESS) ? HCOMM_REMOTE_ERROR :
 						   HCOMM_SUCCESS;

@@ -17,6 +17,7 @@
 
 #include "bootstrap/proof.h"
 #include "config/config.h"
+#include "config/files.h"
 
 #define NSEC		1000000000ULL
 #define DEFAULT_HEAP	HCOMM_MB(64)
@@ -27,6 +28,14 @@
 static FILE *log_file;
 static int log_level = HCOMM_LOG_WARN;
 static pthread_once_t log_once = PTHREAD_ONCE_INIT;
+
+static FILE *open_log_file(const char *name)
+{
+	int fd = hcomm_file_own(open(name, O_WRONLY | O_CREAT | O_APPEND |
+				     O_CLOEXEC, 0666));
+
+	return fd < 0 ? NULL : fdopen(fd, "a");
+}
 
 static void log_open(void)
 {
@@ -42,7 +51,7 @@ static void log_open(void)
 		log_level = HCOMM_LOG_INFO;
 	file = strchr(text, ':');
 	if (file && file[1]) {
-		FILE *opened = fopen(file + 1, "ae");
+		FILE *opened = open_log_file(file + 1);
 
 		if (opened)
 			log_file = opened;

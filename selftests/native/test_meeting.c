@@ -5,10 +5,12 @@
  * named.
  */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -307,6 +309,86 @@ TEST_F_TIMEOUT(meeting, strangers_do_not_disturb, 300)
 	EXPECT_LT(test_now_ns() - start, 25 * SEC);
 	for (i = 0; i < 80; i++)
 		close(fd[i]);
+}
+
+/* --------------------------------------- standard files and limits */
+
+/* What a program prints must not reach a heap or a socket. */
+static int without_standard_files(int rank, int n, void *arg)
+{
+	int errors = fcntl(2, F_DUPFD_CLOEXEC, 10), used = 0, fd;
+	hcommUniqueId id;
+	hcommComm_t comm;
+
+	for (fd = 0; fd < 3; fd++)
+		close(fd);
+	comm = ranks_join();
+	OK(hcommGetUniqueId(&id));
+	for (fd = 0; fd < 3; fd++)
+		if (fcntl(fd, F_GETFD) >= 0)
+			used |= 1 << fd;
+	dup2(errors, 2);
+	CHECK(!used, "standard files in use: mask %d", used);
+	return sum_up(comm, n);
+}
+
+TEST_F_TIMEOUT(meeting, closed_standard_files_stay_closed, 300)
+{
+	EXPECT_TRUE(ranks_run(3, 30, without_standard_files, NULL));
+	set_root(free_port(0));
+	EXPECT_TRUE(ranks_run(3, 30, without_standard_files, NULL));
+}
+
+static void limit(int resource, rlim_t soft, rlim_t hard)
+{
+	struct rlimit limit;
+
+	getrlimit(resource, &limit);
+	limit.rlim_cur = soft;
+	if (hard)
+		limit.rlim_max = hard;
+	setrlimit(resource, &limit);
+}
+
+static int few_files_at_first(int rank, int n, void *arg)
+{
+	limit(RLIMIT_NOFILE, 12, 0);
+	return join_and_sum(rank, n, arg);
+}
+
+static int few_files(int rank, int n, void *arg)
+{
+	const char *text;
+
+	setenv("HCOMM_CONNECT_TIMEOUT", "1", 1);
+	if (rank) {
+		CALL(HCOMM_TIMEOUT, hcommInit());
+		return 0;
+	}
+	limit(RLIMIT_NOFILE, 40, 40);
+	CALL(HCOMM_SYSTEM_ERROR, hcommInit());
+	text = hcommCommGetLastError(NULL);
+	CHECK(strstr(text, "RLIMIT_NOFILE is 40"), "%s", text);
+	return 0;
+}
+
+static int short_files(int rank, int n, void *arg)
+{
+	const char *text;
+
+	if (rank == 1)
+		limit(RLIMIT_FSIZE, 4 << 20, 0);
+	CALL(HCOMM_SYSTEM_ERROR, hcommInit());
+	text = hcommCommGetLastError(NULL);
+	CHECK(strstr(text, "RLIMIT_FSIZE is 4096 KiB"), "%s", text);
+	return 0;
+}
+
+TEST_F_TIMEOUT(meeting, limits_are_raised_or_named, 300)
+{
+	EXPECT_TRUE(ranks_run(4, 30, few_files_at_first, NULL));
+	EXPECT_TRUE(ranks_run(2, 30, few_files, NULL));
+	EXPECT_TRUE(ranks_run(2, 30, short_files, NULL));
 }
 
 TEST_HARNESS_MAIN
