@@ -121,7 +121,8 @@ static enum hcomm_run wait_arrive(struct hcommComm *comm,
 
 void hcomm_coll_start(struct hcommComm *comm, struct hcomm_coll *coll)
 {
-	comm->op++;
+	/* Any thread may read it in hcommCommGetInfo(). */
+	__atomic_store_n(&comm->op, comm->op + 1, __ATOMIC_RELAXED);
 	comm->call = (struct hcomm_call) {
 		.name = hcomm_coll_names[coll->kind], .op = comm->op,
 		.count = coll->count, .type = coll->type,

@@ -24,12 +24,12 @@
 
 /* --------------------------------------------------------------- errors */
 
-static void set_text(struct hcommComm *comm, const char *text)
+void hcomm_comm_set_text(struct hcommComm *comm, const char *text)
 {
 	pthread_mutex_lock(&comm->text_lock);
-	snprintf(comm->text, sizeof(comm->text), "%s", text);
+	if (!comm->failed)
+		snprintf(comm->text, sizeof(comm->text), "%s", text);
 	pthread_mutex_unlock(&comm->text_lock);
-	hcomm_log(HCOMM_LOG_INFO, "%s", text);
 }
 
 /* The first failure and its text stay. Returns what there was before. */
@@ -112,7 +112,8 @@ hcommResult_t hcomm_comm_error(struct hcommComm *comm, hcommResult_t result,
 	va_start(args, fmt);
 	vsnprintf(text + at, sizeof(text) - (size_t)at, fmt, args);
 	va_end(args);
-	set_text(comm, text);
+	hcomm_comm_set_text(comm, text);
+	hcomm_log(HCOMM_LOG_INFO, "%s", text);
 	return result;
 }
 

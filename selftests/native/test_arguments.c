@@ -3,8 +3,10 @@
  * Bad input is a result and a text, never a crash, and leaves the group as it
  * was: after each refusal a collective still works.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <kselftest_harness.h>
 
@@ -44,6 +46,8 @@ static int collectives(int rank, int n, void *arg)
 	BAD(hcommAllReduce(d, e, 4, HCOMM_BOOL, HCOMM_AVG, c, NULL));
 	CALL(HCOMM_NOT_SUPPORTED, hcommAllReduce(d, e, 4, HCOMM_FLOAT32,
 						 HCOMM_SUM, c, stream));
+	CHECK(strstr(hcommCommGetLastError(c), "streams"), "%s",
+	      hcommCommGetLastError(c));
 	BAD(hcommBroadcast(d, e, 4, HCOMM_FLOAT32, n, c, NULL));
 	BAD(hcommBroadcast(d, e, 4, HCOMM_FLOAT32, -1, c, NULL));
 	BAD(hcommBroadcast(d, NULL, 4, HCOMM_FLOAT32, 0, c, NULL));
@@ -85,6 +89,15 @@ static int calls_in_groups(int rank, int n, void *arg)
 	BAD(hcommAllReduce(&d, &d, 1, HCOMM_UINT64, 99, c, NULL));
 	BAD(hcommGroupEnd());
 	CHECK(d == 1, "a spoiled group of calls ran");
+	/* What the list still needs cannot be destroyed. */
+	OK(hcommGroupStart());
+	OK(hcommAllReduce(&d, &d, 1, HCOMM_UINT64, HCOMM_SUM, c, NULL));
+	USAGE(hcommCommDestroy(c));
+	CHECK(strstr(hcommCommGetLastError(c), "1 call") &&
+	      strstr(hcommCommGetLastError(c), "hcommGroupEnd()"), "%s",
+	      hcommCommGetLastError(c));
+	OK(hcommGroupEnd());
+	CHECK(d == (uint64_t)n, "the sum is %llu", (unsigned long long)d);
 	OK(hcommGroupStart());
 	OK(hcommGroupEnd());
 	if (still_works(c, n))
@@ -219,6 +232,10 @@ static int alone(int rank, int n, void *arg)
 		return 1;
 	OK(hcommCommDestroy(c));
 	BAD(hcommCommDestroy(NULL));
+	BAD(hcommCommDestroy(c));
+	BAD(hcommCommAbort(c));
+	CHECK(strstr(hcommCommGetLastError(NULL), "destroyed"), "%s",
+	      hcommCommGetLastError(NULL));
 
 	setenv("HCOMM_HEAP_SIZE", "12 parsecs", 1);
 	BAD(hcommInit());
@@ -235,6 +252,39 @@ static int alone(int rank, int n, void *arg)
 	OK(hcommFinalize());
 	OK(hcommInit());
 	OK(hcommFinalize());
+	return 0;
+}
+
+/* How often @text is in a file. */
+static int occurrences(const char *name, const char *text)
+{
+	FILE *file = fopen(name, "r");
+	char line[1024];
+	int nr = 0;
+
+	while (file && fgets(line, sizeof(line), file))
+		nr += strstr(line, text) != NULL;
+	if (file)
+		fclose(file);
+	return nr;
+}
+
+static int logs_errors(int rank, int n, void *file)
+{
+	hcommUniqueId id = { "hcomm1,nonsense" };
+	hcommComm_t c;
+	char level[80];
+
+	snprintf(level, sizeof(level), "INFO:%s", (char *)file);
+	setenv("HCOMM_DEBUG", level, 1);
+	BAD(hcommCommInitRank(&c, 1, id, 0));
+	c = ranks_join();
+	BAD(hcommBroadcast(NULL, NULL, 0, HCOMM_FLOAT32, 77, c, NULL));
+	BAD(hcommSymAlloc(c, NULL, 64));
+	OK(hcommFinalize());
+	CHECK(occurrences(file, "no unique id made") == 1, "making a group");
+	CHECK(occurrences(file, "root 77") == 1, "a refused collective");
+	CHECK(occurrences(file, "ptr is NULL") == 1, "a refused allocation");
 	return 0;
 }
 
@@ -274,6 +324,17 @@ TEST_F_TIMEOUT(arguments, of_set_up, 300)
 TEST_F_TIMEOUT(arguments, alignment_is_kept_and_offsets_are_equal, 300)
 {
 	EXPECT_TRUE(ranks_run(self->n + 1, 50, alignment, NULL));
+}
+
+TEST_F_TIMEOUT(arguments, errors_are_logged_once_each, 300)
+{
+	char file[] = "/tmp/hcomm-test-XXXXXX";
+	int fd = mkstemp(file);
+
+	ASSERT_LE(0, fd);
+	EXPECT_TRUE(ranks_run(1, 30, logs_errors, file));
+	close(fd);
+	unlink(file);
 }
 
 TEST_HARNESS_MAIN
