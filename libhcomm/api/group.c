@@ -144,11 +144,16 @@ hcommResult_t hcommFinalize(void)
 /* Lets the others come to the same point, and the device finish. */
 static void part(hcommComm_t comm)
 {
+	hcommResult_t res;
+
 	if (comm->settings.timeout_ns > LEAVE_NS)
 		comm->settings.timeout_ns = LEAVE_NS;
 	comm->leaving = true;
-	if (!hcomm_run_barrier(comm, HCOMM_COLL_DESTROY))
+	res = hcomm_run_barrier(comm, HCOMM_COLL_DESTROY);
+	if (!res)
 		hcomm_run_drain(comm);
+	else if (res == HCOMM_MISMATCH)	/* too late for any call to tell */
+		hcomm_log(HCOMM_LOG_WARN, "%s", comm->text);
 }
 
 /* Becomes the last user. The rank of a busy group is not looked at. */

@@ -154,8 +154,10 @@ static void fill_desc(struct hcommComm *comm, struct hcomm_coll *coll)
 		.heap_calls = comm->symheap.calls,
 		.heap_align = comm->symheap.last_align_log2,
 		.heap_size = comm->symheap.last_size,
+		.history = comm->history,
 	};
 	coll->signature = hcomm_signature(comm, desc);
+	comm->history = hcomm_history(comm, desc);
 }
 
 static uint8_t *flat_data(struct hcommComm *comm,

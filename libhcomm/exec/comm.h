@@ -98,6 +98,7 @@ struct hcommComm {
 	uint64_t completions;		/* of the device, counted by its poll */
 
 	uint64_t op;			/* last collective started */
+	uint32_t history;		/* hash of the collectives so far */
 	uint64_t synced;		/* last one that every local rank was seen in */
 	uint64_t chunks;		/* flag value before the next collective */
 	struct hcomm_call call;
