@@ -225,8 +225,9 @@ static hcommResult_t choose_transport(struct hcommComm *comm,
 			one_host = false;
 	}
 	if ((any & HCOMM_RECORD_WANT_KMOD) && (any & HCOMM_RECORD_WANT_LOCAL)) {
-		snprintf(why, bytes, "HCOMM_TRANSPORT is kmod on some ranks "
-			 "and local on others");
+		snprintf(why, bytes, "the transport (HCOMM_TRANSPORT or the "
+			 "configuration) is kmod on some ranks and local on "
+			 "others");
 		return HCOMM_MISMATCH;
 	}
 	if (!(any & HCOMM_RECORD_WANT_LOCAL) && (all & HCOMM_RECORD_DEVICE)) {
@@ -237,9 +238,9 @@ static hcommResult_t choose_transport(struct hcommComm *comm,
 		if (!(comm->table[r].flags & HCOMM_RECORD_DEVICE))
 			break;
 	if (any & HCOMM_RECORD_WANT_KMOD) {
-		snprintf(why, bytes, "HCOMM_TRANSPORT=kmod, but rank %d has no "
-			 "device%s%.300s", r, *no_device ? "; here: " : "",
-			 no_device);
+		snprintf(why, bytes, "the transport kmod is asked for, but "
+			 "rank %d has no device%s%.300s", r,
+			 *no_device ? "; here: " : "", no_device);
 		return HCOMM_NOT_SUPPORTED;
 	}
 	if (!one_host) {

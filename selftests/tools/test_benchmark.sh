@@ -219,6 +219,7 @@ test_without_the_module_kmod_ends_with_3_and_says_why()
 		status 3 env $how -g 1 -b 8 -e 8
 		said err /dev/hcomm0
 	done
+	said err "--instances needs the module"
 }
 
 test_a_file_that_cannot_be_written_ends_with_3()
