@@ -229,6 +229,33 @@ static void drop_stale(struct hall *hall, uint64_t now)
 	}
 }
 
+/* Who is missing, and why that may be. */
+static void say_missing(struct hall *hall)
+{
+	struct hcomm_boot *boot = hall->boot;
+	size_t room = sizeof(boot->why), at;
+	int r, listed = 0;
+
+	at = (size_t)snprintf(boot->why, room, "%d of %d ranks came in %.3g s "
+			      "(HCOMM_CONNECT_TIMEOUT is %.3g s); missing:",
+			      hall->seated, boot->n,
+			      (double)(hcomm_now() - boot->start) / NSEC,
+			      (double)(boot->deadline - boot->start) / NSEC);
+	for (r = 1; r < boot->n && listed < 16; r++) {
+		if (boot->fds[r] >= 0)
+			continue;
+		at += (size_t)snprintf(boot->why + at, room - at, " %d", r);
+		listed++;
+	}
+	if (hall->liars)
+		at += (size_t)snprintf(boot->why + at, room - at,
+				       "; %u connections did not know the secret",
+				       hall->liars);
+	if (hall->strangers)
+		snprintf(boot->why + at, room - at,
+			 "; %u connections were not hcomm's", hall->strangers);
+}
+
 static int fill_seats(struct hall *hall)
 {
 	struct pollfd pfds[GUESTS + 1];
@@ -240,6 +267,11 @@ static int fill_seats(struct hall *hall)
 		if (now >= hall->boot->deadline)
 			return -ETIMEDOUT;
 		drop_stale(hall, now);
+		if (hcomm_boot_notice_due(hall->boot)) {
+			say_missing(hall);
+			hcomm_log(HCOMM_LOG_WARN, "rank 0: %s",
+				  hall->boot->why);
+		}
 		for (i = 0; i < GUESTS; i++)
 			pfds[i] = (struct pollfd) { .fd = hall->guests[i].fd,
 						    .events = POLLIN };
@@ -257,29 +289,6 @@ static int fill_seats(struct hall *hall)
 			err = admit(hall);
 	}
 	return err;
-}
-
-static void say_missing(struct hall *hall)
-{
-	struct hcomm_boot *boot = hall->boot;
-	size_t room = sizeof(boot->why), at;
-	int r, listed = 0;
-
-	at = (size_t)snprintf(boot->why, room, "%d of %d ranks came; missing:",
-			      hall->seated, boot->n);
-	for (r = 1; r < boot->n && listed < 16; r++) {
-		if (boot->fds[r] >= 0)
-			continue;
-		at += (size_t)snprintf(boot->why + at, room - at, " %d", r);
-		listed++;
-	}
-	if (hall->liars)
-		at += (size_t)snprintf(boot->why + at, room - at,
-				       "; %u connections did not know the secret",
-				       hall->liars);
-	if (hall->strangers)
-		snprintf(boot->why + at, room - at,
-			 "; %u connections were not hcomm's", hall->strangers);
 }
 
 static int open_listener(struct hcomm_boot *boot, const struct hcomm_meeting *m)
@@ -308,6 +317,15 @@ static int open_listener(struct hcomm_boot *boot, const struct hcomm_meeting *m)
 		 m->nports > 1 ? " nor on those after it" : "", m->source,
 		 strerror(-fd));
 	return fd;
+}
+
+/* Nobody else comes: the listener of a unique id has no use. */
+static void hall_not_needed(const struct hcomm_meeting *m)
+{
+	int fd = hcomm_meeting_take_listener(m->job);
+
+	if (fd >= 0)
+		close(fd);
 }
 
 static int send_welcome(struct hcomm_boot *boot, hcommResult_t result)
@@ -357,8 +375,10 @@ hcommResult_t hcomm_boot_serve(struct hcomm_boot *boot,
 		snprintf(boot->why, sizeof(boot->why), "no random bytes");
 		return HCOMM_SYSTEM_ERROR;
 	}
-	if (boot->n == 1)
+	if (boot->n == 1) {
+		hall_not_needed(m);
 		return HCOMM_SUCCESS;
+	}
 	res = hcomm_files_reserve(GUESTS + (unsigned int)boot->n + 1, "rank 0",
 				  boot->why, sizeof(boot->why));
 	if (res)

@@ -219,7 +219,7 @@ int hcomm_connect_tcp(const char *host, uint16_t port, uint64_t deadline)
 	case EAI_MEMORY:
 		return -ENOMEM;
 	default:
-		return -EHOSTUNREACH;
+		return -ENOENT;
 	}
 	for (ai = list; ai; ai = ai->ai_next) {
 		fd = connect_one(ai, deadline);

@@ -3,9 +3,11 @@
  * Bad input is a result and a text, never a crash, and leaves the group as it
  * was: after each refusal a collective still works.
  */
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <kselftest_harness.h>
@@ -200,11 +202,65 @@ static int alignment(int rank, int n, void *arg)
 	return 0;
 }
 
+/* The number that the next file would get. */
+static int next_file(void)
+{
+	int fd = dup(0);
+
+	close(fd);
+	return fd;
+}
+
+/* hcommInit() with the variable says what the text names, without waiting. */
+static int bad_variable(const char *name, const char *value, const char *text)
+{
+	setenv(name, value, 1);
+	BAD(hcommInit());
+	CHECK(strstr(hcommCommGetLastError(NULL), name) &&
+	      strstr(hcommCommGetLastError(NULL), text), "%s=%s: %s", name,
+	      value, hcommCommGetLastError(NULL));
+	unsetenv(name);
+	return 0;
+}
+
+static int variables(int rank, int n, void *arg)
+{
+	char dir[] = "/tmp/hcomm-test-XXXXXX", fifo[64], large[64];
+	int fd, bad;
+	hcommUniqueId id;
+
+	CHECK(mkdtemp(dir), "no folder");
+	snprintf(fifo, sizeof(fifo), "%s/fifo", dir);
+	snprintf(large, sizeof(large), "%s/large", dir);
+	fd = open(large, O_CREAT | O_WRONLY, 0600);
+	CHECK(!mkfifo(fifo, 0600) && !ftruncate(fd, 4097), "no files");
+	close(fd);
+	bad = bad_variable("HCOMM_SECRET_FILE", fifo, "regular") |
+	      bad_variable("HCOMM_SECRET_FILE", "/dev/zero", "regular") |
+	      bad_variable("HCOMM_SECRET_FILE", dir, "regular") |
+	      bad_variable("HCOMM_SECRET_FILE", large, "more than 4096") |
+	      bad_variable("HCOMM_DEBUG", "bogus", "TRACE") |
+	      bad_variable("HCOMM_DEBUG", "INFOS", "TRACE");
+	unlink(fifo);
+	unlink(large);
+	rmdir(dir);
+	if (bad)
+		return 1;
+	setenv("HCOMM_SOCKET_IFNAME", "nowhere0", 1);
+	BAD(hcommGetUniqueId(&id));
+	CHECK(strstr(hcommCommGetLastError(NULL), "nowhere0"), "%s",
+	      hcommCommGetLastError(NULL));
+	setenv("HCOMM_SOCKET_IFNAME", "lo", 1);
+	OK(hcommGetUniqueId(&id));
+	return 0;
+}
+
 static int alone(int rank, int n, void *arg)
 {
 	hcommUniqueId id = { "hcomm1,nonsense" };
 	hcommConfig_t config = HCOMM_CONFIG_INITIALIZER;
 	hcommComm_t c;
+	int file;
 
 	BAD(hcommCommInitRank(NULL, 1, id, 0));
 	BAD(hcommCommInitRank(&c, 0, id, 0));
@@ -214,6 +270,7 @@ static int alone(int rank, int n, void *arg)
 	BAD(hcommCommInitRank(&c, 1, id, 0));
 	CHECK(!c, "the handle was not cleared");
 	BAD(hcommGetUniqueId(NULL));
+	file = next_file();
 	OK(hcommGetUniqueId(&id));
 	config.magic = 0;
 	BAD(hcommCommInitRankConfig(&c, 1, id, 0, &config));
@@ -231,6 +288,7 @@ static int alone(int rank, int n, void *arg)
 	if (still_works(c, 1))
 		return 1;
 	OK(hcommCommDestroy(c));
+	CHECK(next_file() == file, "a file is left open");
 	BAD(hcommCommDestroy(NULL));
 	BAD(hcommCommDestroy(c));
 	BAD(hcommCommAbort(c));
@@ -335,6 +393,11 @@ TEST_F_TIMEOUT(arguments, errors_are_logged_once_each, 300)
 	EXPECT_TRUE(ranks_run(1, 30, logs_errors, file));
 	close(fd);
 	unlink(file);
+}
+
+TEST_F_TIMEOUT(arguments, of_the_environment, 300)
+{
+	EXPECT_TRUE(ranks_run(1, 30, variables, NULL));
 }
 
 TEST_HARNESS_MAIN
