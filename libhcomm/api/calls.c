@@ -17,7 +17,8 @@
 struct noted {
 	hcommComm_t comm;
 	bool is_p2p;
-	bool done;
+	bool first;		/* of its group in the list */
+	bool behind;		/* a first one was found for it */
 	union {
 		struct hcomm_coll coll;
 		struct hcomm_p2p p2p;
@@ -68,6 +69,7 @@ static struct noted *note(hcommComm_t comm, hcommResult_t *res)
 	}
 	memset(&list.calls[list.nr], 0, sizeof(list.calls[list.nr]));
 	list.calls[list.nr].comm = comm;
+	__atomic_add_fetch(&comm->noted, 1, __ATOMIC_RELEASE);
 	return &list.calls[list.nr++];
 }
 
@@ -127,35 +129,96 @@ static hcommResult_t run_p2p(hcommComm_t comm)
 	return res;
 }
 
-/* All calls of one group. */
+/* All calls of one group, whose user this thread is. */
 static hcommResult_t run_group(hcommComm_t comm)
 {
-	hcommResult_t res = hcomm_face_enter(comm, NULL);
+	hcommResult_t res = run_p2p(comm);
 	int i;
 
-	if (res)
-		return res;
-	res = run_p2p(comm);
-	for (i = 0; i < list.nr; i++) {
+	for (i = 0; i < list.nr && !res; i++) {
 		struct noted *call = &list.calls[i];
 
-		if (call->comm != comm)
-			continue;
-		call->done = true;
-		if (call->is_p2p || res)
+		if (call->comm != comm || call->is_p2p)
 			continue;
 		if (call->coll.kind == HCOMM_COLL_BARRIER)
 			res = hcomm_run_barrier(comm, call->coll.kind);
 		else
 			res = hcomm_run_coll(comm, &call->coll);
 	}
-	return hcomm_face_leave(comm, res);
+	return res;
+}
+
+static void mark_first(void)
+{
+	int i, j;
+
+	for (i = 0; i < list.nr; i++) {
+		list.calls[i].first = !list.calls[i].behind;
+		for (j = i + 1; list.calls[i].first && j < list.nr; j++)
+			if (list.calls[j].comm == list.calls[i].comm)
+				list.calls[j].behind = true;
+	}
+}
+
+/* Ends the use of the first @nr calls' groups. */
+static void leave_groups(int nr)
+{
+	int i;
+
+	for (i = 0; i < nr; i++)
+		if (list.calls[i].first)
+			hcomm_face_leave(list.calls[i].comm, HCOMM_SUCCESS);
+}
+
+/* Becomes the user of all groups, or of none. */
+static hcommResult_t enter_groups(void)
+{
+	hcommResult_t res = HCOMM_SUCCESS;
+	int i;
+
+	for (i = 0; i < list.nr && !res; i++)
+		if (list.calls[i].first)
+			res = hcomm_face_enter(list.calls[i].comm, NULL);
+	if (res)
+		leave_groups(i - 1);
+	return res;
+}
+
+static hcommResult_t run_groups(void)
+{
+	hcommResult_t res, one;
+	int i;
+
+	mark_first();
+	res = enter_groups();
+	if (res)
+		return res;
+	for (i = 0; i < list.nr; i++) {
+		if (!list.calls[i].first)
+			continue;
+		one = run_group(list.calls[i].comm);
+		if (one && !res)
+			res = one;
+		hcomm_face_leave(list.calls[i].comm, one);
+	}
+	return res;
+}
+
+/* The last that is done with the groups: they may be destroyed now. */
+static void forget_all(void)
+{
+	int i;
+
+	for (i = 0; i < list.nr; i++)
+		__atomic_sub_fetch(&list.calls[i].comm->noted, 1,
+				   __ATOMIC_RELEASE);
+	free(list.calls);
+	memset(&list, 0, sizeof(list));
 }
 
 hcommResult_t hcommGroupEnd(void)
 {
-	hcommResult_t res = hcomm_face_process(), one;
-	int i;
+	hcommResult_t res = hcomm_face_process();
 
 	if (res)
 		return res;
@@ -164,15 +227,7 @@ hcommResult_t hcommGroupEnd(void)
 			"hcommGroupEnd() without hcommGroupStart()");
 	if (--list.depth)
 		return HCOMM_SUCCESS;
-	res = list.spoiled;
-	for (i = 0; i < list.nr && !list.spoiled; i++) {
-		if (list.calls[i].done)
-			continue;
-		one = run_group(list.calls[i].comm);
-		if (one && !res)
-			res = one;
-	}
-	free(list.calls);
-	memset(&list, 0, sizeof(list));
+	res = list.spoiled ? list.spoiled : run_groups();
+	forget_all();
 	return res;
 }

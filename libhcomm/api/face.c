@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "api/face.h"
+#include "api/registry.h"
 
 static __thread char thread_text[HCOMM_ERROR_TEXT];
 static __thread char returned_text[HCOMM_ERROR_TEXT];
@@ -30,6 +31,7 @@ hcommResult_t hcomm_face_error(hcommResult_t result, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(thread_text, sizeof(thread_text), fmt, args);
 	va_end(args);
+	hcomm_log(HCOMM_LOG_INFO, "%s", thread_text);
 	return result;
 }
 
@@ -61,12 +63,28 @@ hcommResult_t hcomm_face_process(void)
 		"before the first call", (int)maker);
 }
 
-hcommResult_t hcomm_face_check(hcommComm_t comm)
+static hcommResult_t check_caller(hcommComm_t comm)
 {
 	if (!comm)
 		return hcomm_face_error(HCOMM_INVALID_ARGUMENT,
 					"the group is NULL");
 	return hcomm_face_process();
+}
+
+hcommResult_t hcomm_face_gone(void)
+{
+	return hcomm_face_error(HCOMM_INVALID_ARGUMENT,
+		"there is no such group: it was destroyed, or the handle is "
+		"wrong");
+}
+
+hcommResult_t hcomm_face_check(hcommComm_t comm)
+{
+	hcommResult_t res = check_caller(comm);
+
+	if (!res && !hcomm_registry_has(comm))
+		res = hcomm_face_gone();
+	return res;
 }
 
 /* The group's text is the thread's too: no matter with which it asks. */
@@ -78,22 +96,31 @@ static hcommResult_t copy_text(hcommComm_t comm, hcommResult_t result)
 	return result;
 }
 
+/* And the other way round, with the rank in front. */
+static hcommResult_t tell_group(hcommComm_t comm, hcommResult_t result)
+{
+	char text[HCOMM_ERROR_TEXT + 24];
+
+	snprintf(text, sizeof(text), "rank %d: %s", comm->rank, thread_text);
+	hcomm_comm_set_text(comm, text);
+	return result;
+}
+
 hcommResult_t hcomm_face_enter(hcommComm_t comm, hcommStream_t stream)
 {
-	hcommResult_t res = hcomm_face_check(comm);
+	hcommResult_t res = check_caller(comm);
 	int expected = 0;
 
 	if (res)
 		return res;
 	if (stream)
-		return hcomm_face_error(HCOMM_NOT_SUPPORTED,
-			"streams are not part of this version: pass NULL");
+		return tell_group(comm, hcomm_face_error(HCOMM_NOT_SUPPORTED,
+			"streams are not part of this version: pass NULL"));
 	if (!__atomic_compare_exchange_n(&comm->user, &expected, 1, false,
 					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-		return hcomm_face_error(HCOMM_INVALID_USAGE,
-			"rank %d: another thread is inside a call with this "
-			"group: a group is used by one thread at a time",
-			comm->rank);
+		return tell_group(comm, hcomm_face_error(HCOMM_INVALID_USAGE,
+			"another thread is inside a call with this group: a "
+			"group is used by one thread at a time"));
 	if (hcomm_comm_failed(comm) || comm->transport->failed(comm)) {
 		__atomic_store_n(&comm->user, 0, __ATOMIC_RELEASE);
 		return copy_text(comm, hcomm_comm_failed(comm));
@@ -110,11 +137,7 @@ hcommResult_t hcomm_face_leave(hcommComm_t comm, hcommResult_t result)
 
 hcommResult_t hcomm_face_refused(hcommComm_t comm, hcommResult_t result)
 {
-	char text[HCOMM_ERROR_TEXT];
-
-	memcpy(text, thread_text, sizeof(text));
-	hcomm_comm_error(comm, result, "%s", text);
-	return hcomm_face_leave(comm, result);
+	return hcomm_face_leave(comm, tell_group(comm, result));
 }
 
 const char *hcommCommGetLastError(hcommComm_t comm)

@@ -28,8 +28,13 @@ hcommResult_t hcomm_face_leave(hcommComm_t comm, hcommResult_t result);
  */
 hcommResult_t hcomm_face_refused(hcommComm_t comm, hcommResult_t result);
 
-/* A call without data movement on a group that may have failed. */
+/*
+ * A call without data movement on a group that may have failed. Refuses a
+ * forked child and a group that is destroyed.
+ */
 hcommResult_t hcomm_face_check(hcommComm_t comm);
+/* The error for a handle that is none, or none any more. */
+hcommResult_t hcomm_face_gone(void);
 
 /* Inside hcommGroupStart()? Then the call is noted instead of run. */
 struct hcomm_coll;

@@ -1,18 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Making, describing and ending groups; the default group of the process. */
 #define _GNU_SOURCE
-#include <pthread.h>
 #include <string.h>
 
 #include "api/face.h"
+#include "api/registry.h"
 #include "exec/run.h"
 #include "exec/window.h"
 
 #define MAX_RANKS	4096
 #define LEAVE_NS	5000000000ULL	/* how long destroy waits for the others */
-
-static hcommComm_t default_comm;
-static pthread_mutex_t default_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static hcommResult_t load_settings(struct hcomm_settings *settings,
 				   const hcommConfig_t *config)
@@ -51,8 +48,10 @@ static hcommResult_t create(hcommComm_t *comm,
 
 	res = hcomm_comm_create(comm, meeting, rank, n, settings, why,
 				sizeof(why));
-	return res ? hcomm_face_error(res, "rank %d: %s", rank, why) :
-		     HCOMM_SUCCESS;
+	if (res)
+		return hcomm_face_error(res, "rank %d: %s", rank, why);
+	hcomm_registry_add(*comm);
+	return HCOMM_SUCCESS;
 }
 
 hcommResult_t hcommCommInitRankConfig(hcommComm_t *comm, int nranks,
@@ -96,6 +95,7 @@ hcommResult_t hcommInit(void)
 	struct hcomm_meeting meeting;
 	char why[HCOMM_ERROR_TEXT];
 	hcommResult_t res = hcomm_face_process();
+	hcommComm_t comm;
 	int rank, n;
 
 	if (res)
@@ -107,30 +107,30 @@ hcommResult_t hcommInit(void)
 				     sizeof(why));
 	if (res)
 		return hcomm_face_error(res, "%s", why);
-	pthread_mutex_lock(&default_lock);
-	if (default_comm)
-		res = hcomm_face_error(HCOMM_INVALID_USAGE,
-			"the default group exists already");
-	else
-		res = create(&default_comm, &meeting, rank, n, &settings);
-	pthread_mutex_unlock(&default_lock);
+	res = hcomm_registry_default_begin();
+	if (res)
+		return res;
+	res = create(&comm, &meeting, rank, n, &settings);
+	hcomm_registry_default_end(comm);
 	return res;
 }
 
 hcommResult_t hcommCommDefault(hcommComm_t *comm)
 {
 	hcommResult_t res = hcomm_face_process();
+	bool making;
 
 	if (res)
 		return res;
 	if (!comm)
 		return hcomm_face_error(HCOMM_INVALID_ARGUMENT, "comm is NULL");
-	pthread_mutex_lock(&default_lock);
-	*comm = default_comm;
-	pthread_mutex_unlock(&default_lock);
-	return *comm ? HCOMM_SUCCESS :
-	       hcomm_face_error(HCOMM_INVALID_USAGE,
-				"there is no default group: call hcommInit()");
+	*comm = hcomm_registry_default(&making);
+	if (*comm)
+		return HCOMM_SUCCESS;
+	return hcomm_face_error(HCOMM_INVALID_USAGE, making ?
+		"the default group is being made: hcommInit() in another "
+		"thread has not returned" :
+		"there is no default group: call hcommInit()");
 }
 
 hcommResult_t hcommFinalize(void)
@@ -144,31 +144,49 @@ hcommResult_t hcommFinalize(void)
 /* Lets the others come to the same point, and the device finish. */
 static void part(hcommComm_t comm)
 {
+	hcommResult_t res;
+
 	if (comm->settings.timeout_ns > LEAVE_NS)
 		comm->settings.timeout_ns = LEAVE_NS;
 	comm->leaving = true;
-	if (!hcomm_run_barrier(comm, HCOMM_COLL_DESTROY))
+	res = hcomm_run_barrier(comm, HCOMM_COLL_DESTROY);
+	if (!res)
 		hcomm_run_drain(comm);
+	else if (res == HCOMM_MISMATCH)	/* too late for any call to tell */
+		hcomm_log(HCOMM_LOG_WARN, "%s", comm->text);
+}
+
+/* Becomes the last user. The rank of a busy group is not looked at. */
+static hcommResult_t claim(hcommComm_t comm)
+{
+	bool busy;
+
+	if (hcomm_registry_claim(comm, &busy))
+		return HCOMM_SUCCESS;
+	if (busy)
+		return hcomm_face_error(HCOMM_BUSY,
+			"another thread is inside a call with this group");
+	return hcomm_face_gone();
 }
 
 hcommResult_t hcommCommDestroy(hcommComm_t comm)
 {
 	hcommResult_t res = hcomm_face_check(comm);
-	int expected = 0;
+	int noted;
 
+	if (!res)
+		res = claim(comm);
 	if (res)
 		return res;
-	if (!__atomic_compare_exchange_n(&comm->user, &expected, 1, false,
-					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-		return hcomm_face_error(HCOMM_BUSY,
-			"rank %d: another thread is inside a call with this "
-			"group", comm->rank);
+	noted = __atomic_load_n(&comm->noted, __ATOMIC_ACQUIRE);
+	if (noted)
+		return hcomm_face_refused(comm,
+			hcomm_face_error(HCOMM_INVALID_USAGE,
+				"hcommGroupStart() noted %d call(s) with this "
+				"group: call hcommGroupEnd() first", noted));
 	if (!comm->transport->failed(comm))
 		part(comm);
-	pthread_mutex_lock(&default_lock);
-	if (default_comm == comm)
-		default_comm = NULL;
-	pthread_mutex_unlock(&default_lock);
+	hcomm_registry_remove(comm);
 	hcomm_window_forget(comm);
 	hcomm_comm_free(comm);
 	return HCOMM_SUCCESS;
@@ -231,7 +249,7 @@ hcommResult_t hcommCommGetInfo(hcommComm_t comm, hcommCommInfo_t *info)
 	full.heap_base = comm->heap;
 	full.heap_size = comm->layout.bytes - comm->layout.user;
 	full.heap_free = hcomm_symheap_largest(&comm->symheap);
-	full.ops = comm->op;
+	full.ops = __atomic_load_n(&comm->op, __ATOMIC_RELAXED);
 	full.user_semaphores = HCOMM_USER_SEMAPHORES;
 	memcpy(info, &full, room);
 	return HCOMM_SUCCESS;

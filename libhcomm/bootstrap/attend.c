@@ -15,9 +15,11 @@
 #include "bootstrap/proof.h"
 #include "bootstrap/stream.h"
 #include "bootstrap/wire.h"
+#include "config/files.h"
 
 #define NSEC		1000000000ULL
 #define ANSWER_TIME	(5 * NSEC)
+#define ATTEND_FILES	8	/* the socket, and what resolves a name */
 #define RETRY_FIRST	(5 * NSEC / 1000)
 #define RETRY_LAST	(200 * NSEC / 1000)
 
@@ -77,10 +79,11 @@ static enum found judge(struct hcomm_boot *boot, const struct hcomm_meeting *m,
 	uint8_t proof[HCOMM_DIGEST_BYTES];
 
 	if (answer->magic != HCOMM_BOOT_MAGIC ||
-	    answer->status == HCOMM_BOOT_OTHER_JOB)
+	    (answer->status != HCOMM_BOOT_OK &&
+	     answer->status != HCOMM_BOOT_REFUSED))
 		return NOT_OURS;
-	if (answer->status != HCOMM_BOOT_OK) {
-		answer->text[sizeof(answer->text) - 1] = 0;
+	if (answer->status == HCOMM_BOOT_REFUSED) {
+		hcomm_boot_clean(answer->text, sizeof(answer->text));
 		snprintf(boot->why, sizeof(boot->why), "rank 0 refused: %s",
 			 answer->text);
 		*result = HCOMM_MISMATCH;
@@ -128,6 +131,17 @@ static enum found try_port(struct hcomm_boot *boot,
 	return found;
 }
 
+static const char *explain(const struct hcomm_meeting *m, int err,
+			   bool strangers)
+{
+	if (strangers)
+		return "something else answers there";
+	if (err == -ENOENT && !m->unix_socket)
+		return "this host name cannot be resolved (/etc/hosts, DNS)";
+	return strerror(-err);
+}
+
+/* What is known about rank 0 while it is not found. */
 static void say_not_found(struct hcomm_boot *boot,
 			  const struct hcomm_meeting *m, int err, bool strangers)
 {
@@ -141,9 +155,12 @@ static void say_not_found(struct hcomm_boot *boot,
 	else
 		snprintf(place, sizeof(place), "%s:%u", m->host, m->port);
 	snprintf(boot->why, sizeof(boot->why),
-		 "rank 0 not found at %.300s (from %s): %s. Is rank 0 running, "
+		 "rank 0 not found at %.280s (from %s) in %.3g s "
+		 "(HCOMM_CONNECT_TIMEOUT is %.3g s): %s. Is rank 0 running, "
 		 "with the same settings?", place, m->source,
-		 strangers ? "something else answers there" : strerror(-err));
+		 (double)(hcomm_now() - boot->start) / NSEC,
+		 (double)(boot->deadline - boot->start) / NSEC,
+		 explain(m, err, strangers));
 }
 
 /* One try at every port. */
@@ -181,6 +198,11 @@ static hcommResult_t sit_down(struct hcomm_boot *boot,
 		case HOPELESS:
 			return result;
 		default:
+			if (hcomm_boot_notice_due(boot)) {
+				say_not_found(boot, m, err, strangers);
+				hcomm_log(HCOMM_LOG_WARN, "rank %d: %s",
+					  boot->rank, boot->why);
+			}
 			nanosleep(&ts, NULL);
 			pause = earlier(2 * pause, RETRY_LAST);
 		}
@@ -219,6 +241,10 @@ hcommResult_t hcomm_boot_attend(struct hcomm_boot *boot,
 	hcommResult_t res;
 	int err;
 
+	res = hcomm_files_reserve(ATTEND_FILES, "a rank", boot->why,
+				  sizeof(boot->why));
+	if (res)
+		return res;
 	do {
 		res = sit_down(boot, m);
 		if (res)
@@ -237,7 +263,7 @@ hcommResult_t hcomm_boot_attend(struct hcomm_boot *boot,
 		return err == -ETIMEDOUT ? HCOMM_TIMEOUT : HCOMM_REMOTE_ERROR;
 	}
 	if (welcome.result) {
-		welcome.text[sizeof(welcome.text) - 1] = 0;
+		hcomm_boot_clean(welcome.text, sizeof(welcome.text));
 		snprintf(boot->why, sizeof(boot->why), "rank 0: %.480s",
 			 welcome.text);
 		return welcome.result < HCOMM_NR_RESULTS ?

@@ -15,6 +15,8 @@
 #include "bootstrap/stream.h"
 #include "bootstrap/wire.h"
 
+#define NOTICE_TIME	5000000000ULL	/* until the log tells who is missing */
+
 void hcomm_boot_proof(const struct hcomm_meeting *meeting,
 		      enum hcomm_proof_side side, uint32_t rank, uint32_t n,
 		      const uint8_t *client_nonce, const uint8_t *root_nonce,
@@ -48,7 +50,8 @@ hcommResult_t hcomm_boot_open(struct hcomm_boot *boot,
 	memset(boot, 0, sizeof(*boot));
 	boot->rank = (int)mine->rank;
 	boot->n = n;
-	boot->deadline = hcomm_now() + timeout_ns;
+	boot->start = hcomm_now();
+	boot->deadline = boot->start + timeout_ns;
 	boot->authenticated = meeting->authenticated;
 	boot->table = calloc((size_t)n, sizeof(*boot->table));
 	boot->fds = malloc((size_t)nfds * sizeof(*boot->fds));
@@ -62,6 +65,24 @@ hcommResult_t hcomm_boot_open(struct hcomm_boot *boot,
 	if (boot->rank)
 		return hcomm_boot_attend(boot, meeting);
 	return hcomm_boot_serve(boot, meeting);
+}
+
+bool hcomm_boot_notice_due(struct hcomm_boot *boot)
+{
+	if (boot->noticed || hcomm_now() - boot->start < NOTICE_TIME)
+		return false;
+	boot->noticed = true;
+	return true;
+}
+
+void hcomm_boot_clean(char *text, size_t room)
+{
+	size_t i;
+
+	text[room - 1] = 0;
+	for (i = 0; text[i]; i++)
+		if (text[i] < ' ' || text[i] > '~')
+			text[i] = '?';
 }
 
 static void set_verdict(struct hcomm_boot_verdict *verdict, int rank,
@@ -126,7 +147,7 @@ hcommResult_t hcomm_boot_sync(struct hcomm_boot *boot, hcommResult_t result,
 	}
 	if (!verdict.result)
 		return HCOMM_SUCCESS;
-	verdict.text[sizeof(verdict.text) - 1] = 0;
+	hcomm_boot_clean(verdict.text, sizeof(verdict.text));
 	if ((int)verdict.rank == boot->rank)
 		snprintf(boot->why, sizeof(boot->why), "%s", verdict.text);
 	else

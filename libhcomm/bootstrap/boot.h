@@ -57,7 +57,9 @@ struct hcomm_record {
 struct hcomm_boot {
 	int rank;
 	int n;
-	uint64_t deadline;		/* CLOCK_MONOTONIC, ns */
+	uint64_t start;			/* CLOCK_MONOTONIC, ns */
+	uint64_t deadline;
+	bool noticed;			/* who is missing was told in the log */
 	int *fds;			/* rank 0: by rank; others: [0] */
 	struct hcomm_record *table;
 	uint8_t group_id[HCOMM_BOOT_ID];

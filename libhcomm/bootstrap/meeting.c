@@ -243,14 +243,17 @@ static int from_hex(uint8_t *to, const char *from, size_t bytes)
 	return 0;
 }
 
-/* The address that others reach this host by. */
-static void own_address(const char *ifname, char *host, size_t room)
+/*
+ * The address that others reach this host by. False when the interface @ifname
+ * has none; "" is any.
+ */
+static bool own_address(const char *ifname, char *host, size_t room)
 {
 	struct ifaddrs *list, *ifa;
 
 	snprintf(host, room, "127.0.0.1");
 	if (getifaddrs(&list))
-		return;
+		return !*ifname;
 	for (ifa = list; ifa; ifa = ifa->ifa_next) {
 		const struct sockaddr_in *in = (void *)ifa->ifa_addr;
 
@@ -264,6 +267,7 @@ static void own_address(const char *ifname, char *host, size_t room)
 		break;
 	}
 	freeifaddrs(list);
+	return ifa || !*ifname;
 }
 
 static hcommResult_t hold(const uint8_t *job, int fd)
@@ -312,6 +316,12 @@ hcommResult_t hcomm_meeting_make_id(hcommUniqueId *id,
 	hcommResult_t res;
 	int fd;
 
+	if (!own_address(settings->ifname, host, sizeof(host))) {
+		snprintf(why, bytes, "HCOMM_SOCKET_IFNAME=\"%s\": there is no "
+			 "interface of this name that is up and has an IPv4 "
+			 "address (ip -4 address)", settings->ifname);
+		return HCOMM_INVALID_ARGUMENT;
+	}
 	if (hcomm_random(job, sizeof(job)) ||
 	    hcomm_random(secret, sizeof(secret))) {
 		snprintf(why, bytes, "no random bytes: %s", strerror(errno));
@@ -331,7 +341,6 @@ hcommResult_t hcomm_meeting_make_id(hcommUniqueId *id,
 		close(fd);
 		return res;
 	}
-	own_address(settings->ifname, host, sizeof(host));
 	to_hex(job_hex, job, sizeof(job));
 	to_hex(secret_hex, secret, sizeof(secret));
 	/* The port is at one place in both kinds of address. */

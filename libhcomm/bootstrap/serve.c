@@ -19,6 +19,7 @@
 #include "bootstrap/proof.h"
 #include "bootstrap/stream.h"
 #include "bootstrap/wire.h"
+#include "config/files.h"
 
 #define NSEC		1000000000ULL
 #define STRANGER_TIME	(5 * NSEC)
@@ -52,18 +53,16 @@ static void dismiss(struct guest *guest)
 	guest->fd = -1;
 }
 
-static void admit(struct hall *hall)
+static int admit(struct hall *hall)
 {
 	struct guest *guest = NULL, *oldest = &hall->guests[0];
-	int i, one = 1;
-	int fd = accept4(hall->listener, NULL, NULL,
-			 SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int i, one = 1, fd = hcomm_accept(hall->listener);
 
 	if (fd < 0)
-		return;
+		return fd == -EAGAIN ? 0 : fd;
 	if (hall->meeting->unix_socket && hcomm_check_peer_user(fd)) {
 		close(fd);
-		return;
+		return 0;
 	}
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	for (i = 0; i < GUESTS; i++) {
@@ -79,6 +78,7 @@ static void admit(struct hall *hall)
 	memset(guest, 0, sizeof(*guest));
 	guest->fd = fd;
 	guest->since = hcomm_now();
+	return 0;
 }
 
 /* 1 complete, 0 more to come, negative: gone. */
@@ -229,17 +229,49 @@ static void drop_stale(struct hall *hall, uint64_t now)
 	}
 }
 
+/* Who is missing, and why that may be. */
+static void say_missing(struct hall *hall)
+{
+	struct hcomm_boot *boot = hall->boot;
+	size_t room = sizeof(boot->why), at;
+	int r, listed = 0;
+
+	at = (size_t)snprintf(boot->why, room, "%d of %d ranks came in %.3g s "
+			      "(HCOMM_CONNECT_TIMEOUT is %.3g s); missing:",
+			      hall->seated, boot->n,
+			      (double)(hcomm_now() - boot->start) / NSEC,
+			      (double)(boot->deadline - boot->start) / NSEC);
+	for (r = 1; r < boot->n && listed < 16; r++) {
+		if (boot->fds[r] >= 0)
+			continue;
+		at += (size_t)snprintf(boot->why + at, room - at, " %d", r);
+		listed++;
+	}
+	if (hall->liars)
+		at += (size_t)snprintf(boot->why + at, room - at,
+				       "; %u connections did not know the secret",
+				       hall->liars);
+	if (hall->strangers)
+		snprintf(boot->why + at, room - at,
+			 "; %u connections were not hcomm's", hall->strangers);
+}
+
 static int fill_seats(struct hall *hall)
 {
 	struct pollfd pfds[GUESTS + 1];
 	uint64_t now;
-	int i, got;
+	int i, got, err = 0;
 
-	while (hall->seated < hall->boot->n) {
+	while (!err && hall->seated < hall->boot->n) {
 		now = hcomm_now();
 		if (now >= hall->boot->deadline)
 			return -ETIMEDOUT;
 		drop_stale(hall, now);
+		if (hcomm_boot_notice_due(hall->boot)) {
+			say_missing(hall);
+			hcomm_log(HCOMM_LOG_WARN, "rank 0: %s",
+				  hall->boot->why);
+		}
 		for (i = 0; i < GUESTS; i++)
 			pfds[i] = (struct pollfd) { .fd = hall->guests[i].fd,
 						    .events = POLLIN };
@@ -254,32 +286,9 @@ static int fill_seats(struct hall *hall)
 			if (pfds[i].revents)
 				listen_to(hall, &hall->guests[i]);
 		if (pfds[GUESTS].revents)
-			admit(hall);
+			err = admit(hall);
 	}
-	return 0;
-}
-
-static void say_missing(struct hall *hall)
-{
-	struct hcomm_boot *boot = hall->boot;
-	size_t room = sizeof(boot->why), at;
-	int r, listed = 0;
-
-	at = (size_t)snprintf(boot->why, room, "%d of %d ranks came; missing:",
-			      hall->seated, boot->n);
-	for (r = 1; r < boot->n && listed < 16; r++) {
-		if (boot->fds[r] >= 0)
-			continue;
-		at += (size_t)snprintf(boot->why + at, room - at, " %d", r);
-		listed++;
-	}
-	if (hall->liars)
-		at += (size_t)snprintf(boot->why + at, room - at,
-				       "; %u connections did not know the secret",
-				       hall->liars);
-	if (hall->strangers)
-		snprintf(boot->why + at, room - at,
-			 "; %u connections were not hcomm's", hall->strangers);
+	return err;
 }
 
 static int open_listener(struct hcomm_boot *boot, const struct hcomm_meeting *m)
@@ -308,6 +317,15 @@ static int open_listener(struct hcomm_boot *boot, const struct hcomm_meeting *m)
 		 m->nports > 1 ? " nor on those after it" : "", m->source,
 		 strerror(-fd));
 	return fd;
+}
+
+/* Nobody else comes: the listener of a unique id has no use. */
+static void hall_not_needed(const struct hcomm_meeting *m)
+{
+	int fd = hcomm_meeting_take_listener(m->job);
+
+	if (fd >= 0)
+		close(fd);
 }
 
 static int send_welcome(struct hcomm_boot *boot, hcommResult_t result)
@@ -348,6 +366,7 @@ static int send_welcome(struct hcomm_boot *boot, hcommResult_t result)
 hcommResult_t hcomm_boot_serve(struct hcomm_boot *boot,
 			       const struct hcomm_meeting *m)
 {
+	hcommResult_t res;
 	struct hall *hall;
 	int i, err;
 
@@ -356,8 +375,14 @@ hcommResult_t hcomm_boot_serve(struct hcomm_boot *boot,
 		snprintf(boot->why, sizeof(boot->why), "no random bytes");
 		return HCOMM_SYSTEM_ERROR;
 	}
-	if (boot->n == 1)
+	if (boot->n == 1) {
+		hall_not_needed(m);
 		return HCOMM_SUCCESS;
+	}
+	res = hcomm_files_reserve(GUESTS + (unsigned int)boot->n + 1, "rank 0",
+				  boot->why, sizeof(boot->why));
+	if (res)
+		return res;
 	hall = calloc(1, sizeof(*hall));
 	if (!hall) {
 		snprintf(boot->why, sizeof(boot->why), "out of memory");
@@ -378,12 +403,17 @@ hcommResult_t hcomm_boot_serve(struct hcomm_boot *boot,
 	close(hall->listener);
 	for (i = 0; i < GUESTS; i++)
 		dismiss(&hall->guests[i]);
-	if (err)
+	if (err == -ETIMEDOUT)
 		say_missing(hall);
+	else if (err)
+		snprintf(boot->why, sizeof(boot->why),
+			 "rank 0 cannot take connections any more: %s%s",
+			 strerror(-err), hcomm_files_advice(err));
 	free(hall);
 	if (err) {
-		send_welcome(boot, HCOMM_TIMEOUT);
-		return err == -ETIMEDOUT ? HCOMM_TIMEOUT : HCOMM_SYSTEM_ERROR;
+		res = err == -ETIMEDOUT ? HCOMM_TIMEOUT : HCOMM_SYSTEM_ERROR;
+		send_welcome(boot, res);
+		return res;
 	}
 	return send_welcome(boot, HCOMM_SUCCESS) ? HCOMM_REMOTE_ERROR :
 						   HCOMM_SUCCESS;

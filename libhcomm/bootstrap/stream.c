@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "bootstrap/stream.h"
+#include "config/files.h"
 
 #define NSEC	1000000000ULL
 
@@ -114,14 +115,20 @@ static int close_with(int fd, int err)
 	return err;
 }
 
+static int make_socket(int family)
+{
+	return hcomm_file_own(socket(family, SOCK_STREAM | SOCK_CLOEXEC |
+				     SOCK_NONBLOCK, 0));
+}
+
 int hcomm_listen_unix(const char *name)
 {
 	struct sockaddr_un addr;
 	socklen_t length = hcomm_abstract_addr(&addr, name);
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = make_socket(AF_UNIX);
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (bind(fd, (struct sockaddr *)&addr, length) ||
 	    listen(fd, SOMAXCONN))
 		return close_with(fd, -errno);
@@ -132,10 +139,10 @@ int hcomm_connect_unix(const char *name)
 {
 	struct sockaddr_un addr;
 	socklen_t length = hcomm_abstract_addr(&addr, name);
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = make_socket(AF_UNIX);
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	if (connect(fd, (struct sockaddr *)&addr, length))
 		return close_with(fd, -errno);
 	return fd;
@@ -152,18 +159,17 @@ int hcomm_listen_tcp(uint16_t port)
 		.sin_family = AF_INET, .sin_port = htons(port),
 		.sin_addr.s_addr = htonl(INADDR_ANY),
 	};
-	int type = SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK;
 	int one = 1, zero = 0, err;
-	int fd = socket(AF_INET6, type, 0);
+	int fd = make_socket(AF_INET6);
 
 	if (fd >= 0) {
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
 		err = bind(fd, (struct sockaddr *)&any6, sizeof(any6));
 	} else {
-		fd = socket(AF_INET, type, 0);
+		fd = make_socket(AF_INET);
 		if (fd < 0)
-			return -errno;
+			return fd;
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 		err = bind(fd, (struct sockaddr *)&any4, sizeof(any4));
 	}
@@ -174,13 +180,12 @@ int hcomm_listen_tcp(uint16_t port)
 
 static int connect_one(const struct addrinfo *ai, uint64_t deadline)
 {
-	int fd = socket(ai->ai_family,
-			SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int fd = make_socket(ai->ai_family);
 	socklen_t length = sizeof(int);
 	int err = 0, one = 1;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	if (!connect(fd, ai->ai_addr, ai->ai_addrlen))
 		return fd;
@@ -214,7 +219,7 @@ int hcomm_connect_tcp(const char *host, uint16_t port, uint64_t deadline)
 	case EAI_MEMORY:
 		return -ENOMEM;
 	default:
-		return -EHOSTUNREACH;
+		return -ENOENT;
 	}
 	for (ai = list; ai; ai = ai->ai_next) {
 		fd = connect_one(ai, deadline);
@@ -223,6 +228,22 @@ int hcomm_connect_tcp(const char *host, uint16_t port, uint64_t deadline)
 	}
 	freeaddrinfo(list);
 	return fd;
+}
+
+int hcomm_accept(int listener)
+{
+	int fd = hcomm_file_own(accept4(listener, NULL, NULL,
+					SOCK_CLOEXEC | SOCK_NONBLOCK));
+
+	switch (fd) {
+	case -EMFILE:
+	case -ENFILE:
+	case -ENOBUFS:
+	case -ENOMEM:
+		return fd;
+	default:	/* whoever knocked is gone */
+		return fd < 0 ? -EAGAIN : fd;
+	}
 }
 
 int hcomm_check_peer_user(int fd)
@@ -280,7 +301,7 @@ int hcomm_recv_file(int fd, int *file, uint64_t deadline)
 	};
 	struct cmsghdr *cmsg;
 	ssize_t got;
-	int err;
+	int err, got_file;
 
 	for (;;) {
 		got = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
@@ -297,10 +318,13 @@ int hcomm_recv_file(int fd, int *file, uint64_t deadline)
 			return err;
 	}
 	cmsg = CMSG_FIRSTHDR(&msg);
+	if (!cmsg && (msg.msg_flags & MSG_CTRUNC))
+		return -EMFILE;		/* no number was free for it */
 	if (!cmsg || cmsg->cmsg_level != SOL_SOCKET ||
 	    cmsg->cmsg_type != SCM_RIGHTS ||
 	    cmsg->cmsg_len != CMSG_LEN(sizeof(int)))
 		return -EPROTO;
-	memcpy(file, CMSG_DATA(cmsg), sizeof(int));
-	return 0;
+	memcpy(&got_file, CMSG_DATA(cmsg), sizeof(int));
+	*file = hcomm_file_own(got_file);
+	return *file < 0 ? *file : 0;
 }

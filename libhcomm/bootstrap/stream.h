@@ -19,7 +19,13 @@ socklen_t hcomm_abstract_addr(void *sockaddr_un, const char *name);
 int hcomm_listen_unix(const char *name);
 int hcomm_connect_unix(const char *name);
 int hcomm_listen_tcp(uint16_t port);
+/* -ENOENT when the name @host cannot be resolved. */
 int hcomm_connect_tcp(const char *host, uint16_t port, uint64_t deadline);
+/*
+ * The next connection. -EAGAIN when there is none after all; any other error
+ * stays until files are closed or a limit is raised.
+ */
+int hcomm_accept(int listener);
 /* -EPERM when the process at the other end has another user. */
 int hcomm_check_peer_user(int fd);
 

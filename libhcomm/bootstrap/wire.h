@@ -88,6 +88,12 @@ void hcomm_boot_proof(const struct hcomm_meeting *meeting,
 		      const uint8_t *client_nonce, const uint8_t *root_nonce,
 		      uint8_t *proof);
 
+/* True once, when the ranks have waited for each other for a while. */
+bool hcomm_boot_notice_due(struct hcomm_boot *boot);
+
+/* Ends a text that came from elsewhere, and leaves nothing that is not print. */
+void hcomm_boot_clean(char *text, size_t room);
+
 /* The two halves of hcomm_boot_open(); boot has rank, n, fds, table. */
 hcommResult_t hcomm_boot_serve(struct hcomm_boot *boot,
 			       const struct hcomm_meeting *meeting);

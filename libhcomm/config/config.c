@@ -13,21 +13,52 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "bootstrap/proof.h"
 #include "config/config.h"
+#include "config/files.h"
 
 #define NSEC		1000000000ULL
 #define DEFAULT_HEAP	HCOMM_MB(64)
 #define SMALLEST_HEAP	HCOMM_MB(1)
 #define DEFAULT_TIMEOUT	590
 #define LONGEST_TIMEOUT	(24ULL * 3600)
+#define LONGEST_SECRET	4096
 
 static FILE *log_file;
-static int log_level = HCOMM_LOG_WARN;
+static enum hcomm_level log_level = HCOMM_LOG_WARN;
 static pthread_once_t log_once = PTHREAD_ONCE_INIT;
 
+static FILE *open_log_file(const char *name)
+{
+	int fd = hcomm_file_own(open(name, O_WRONLY | O_CREAT | O_APPEND |
+				     O_CLOEXEC, 0666));
+
+	if (fd >= 0)
+		return fdopen(fd, "a");
+	errno = -fd;
+	return NULL;
+}
+
+/* "INFO", "info:FILE". */
+static int parse_level(const char *text, enum hcomm_level *level)
+{
+	static const char *const words[] = { "WARN", "INFO", "TRACE" };
+	size_t length = strcspn(text, ":"), i;
+
+	for (i = 0; i < sizeof(words) / sizeof(*words); i++) {
+		if (strlen(words[i]) != length ||
+		    strncasecmp(text, words[i], length))
+			continue;
+		*level = HCOMM_LOG_WARN + i;
+		return 0;
+	}
+	return -EINVAL;
+}
+
+/* A wrong level stays WARN here: who makes a group is told. */
 static void log_open(void)
 {
 	const char *text = getenv("HCOMM_DEBUG");
@@ -36,16 +67,16 @@ static void log_open(void)
 	log_file = stderr;
 	if (!text)
 		return;
-	if (!strncasecmp(text, "TRACE", 5))
-		log_level = HCOMM_LOG_TRACE;
-	else if (!strncasecmp(text, "INFO", 4))
-		log_level = HCOMM_LOG_INFO;
+	parse_level(text, &log_level);
 	file = strchr(text, ':');
 	if (file && file[1]) {
-		FILE *opened = fopen(file + 1, "ae");
-
-		if (opened)
-			log_file = opened;
+		log_file = open_log_file(file + 1);
+		if (log_file)
+			return;
+		log_file = stderr;
+		fprintf(stderr, "hcomm[%d]: HCOMM_DEBUG=\"%s\": the file cannot "
+			"be opened (%s): lines go to standard error\n",
+			(int)getpid(), text, strerror(errno));
 	}
 }
 
@@ -56,7 +87,7 @@ void hcomm_log(enum hcomm_level level, const char *fmt, ...)
 	int at;
 
 	pthread_once(&log_once, log_open);
-	if ((int)level > log_level)
+	if (level > log_level)
 		return;
 	at = snprintf(line, sizeof(line), "hcomm[%d]: ", (int)getpid());
 	va_start(args, fmt);
@@ -196,14 +227,43 @@ static hcommResult_t load_name(const char *name, const char *given,
 	return HCOMM_SUCCESS;
 }
 
+static hcommResult_t check_level(char *why, size_t bytes)
+{
+	const char *text = getenv("HCOMM_DEBUG");
+	enum hcomm_level level;
+
+	if (text && *text && parse_level(text, &level))
+		return bad(why, bytes, "HCOMM_DEBUG", text,
+			   "WARN, INFO or TRACE, alone or with \":FILE\"");
+	return HCOMM_SUCCESS;
+}
+
+/* At most @room bytes of a regular file: nothing else ends, or at once. */
+static ssize_t read_file(const char *name, char *to, size_t room,
+			 const char **what)
+{
+	int fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+	ssize_t got = -1;
+
+	if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode))
+		got = read(fd, to, room);
+	else if (fd >= 0)
+		errno = EINVAL;
+	*what = errno == EINVAL ? "not a regular file" : strerror(errno);
+	if (fd >= 0)
+		close(fd);
+	return got;
+}
+
 static hcommResult_t load_secret(struct hcomm_settings *s, char *why,
 				 size_t bytes)
 {
 	const char *text = getenv("HCOMM_SECRET");
 	const char *file = getenv("HCOMM_SECRET_FILE");
-	char content[4096];
+	char content[LONGEST_SECRET + 1];
+	const char *what;
 	ssize_t got;
-	int fd;
 
 	if (text && *text) {
 		hcomm_digest(text, strlen(text), s->secret);
@@ -212,16 +272,16 @@ static hcommResult_t load_secret(struct hcomm_settings *s, char *why,
 	}
 	if (!file || !*file)
 		return HCOMM_SUCCESS;
-	fd = open(file, O_RDONLY | O_CLOEXEC);
-	got = fd < 0 ? -1 : read(fd, content, sizeof(content));
+	got = read_file(file, content, sizeof(content), &what);
 	if (got < 0) {
-		snprintf(why, bytes, "HCOMM_SECRET_FILE=\"%s\": %s", file,
-			 strerror(errno));
-		if (fd >= 0)
-			close(fd);
+		snprintf(why, bytes, "HCOMM_SECRET_FILE=\"%s\": %s", file, what);
 		return HCOMM_INVALID_ARGUMENT;
 	}
-	close(fd);
+	if (got > LONGEST_SECRET) {
+		snprintf(why, bytes, "HCOMM_SECRET_FILE=\"%s\" has more than %d "
+			 "bytes", file, LONGEST_SECRET);
+		return HCOMM_INVALID_ARGUMENT;
+	}
 	while (got && (content[got - 1] == '\n' || content[got - 1] == '\r'))
 		got--;
 	if (!got) {
@@ -271,6 +331,9 @@ hcommResult_t hcomm_settings_load(struct hcomm_settings *s,
 	if (config)	/* a shorter one is completed with zeroes */
 		memcpy(&given, config, config->size);
 
+	res = check_level(why, bytes);
+	if (res)
+		return res;
 	res = load_heap(s, given.heap_size, why, bytes);
 	if (res)
 		return res;

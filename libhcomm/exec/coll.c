@@ -121,7 +121,8 @@ static enum hcomm_run wait_arrive(struct hcommComm *comm,
 
 void hcomm_coll_start(struct hcommComm *comm, struct hcomm_coll *coll)
 {
-	comm->op++;
+	/* Any thread may read it in hcommCommGetInfo(). */
+	__atomic_store_n(&comm->op, comm->op + 1, __ATOMIC_RELAXED);
 	comm->call = (struct hcomm_call) {
 		.name = hcomm_coll_names[coll->kind], .op = comm->op,
 		.count = coll->count, .type = coll->type,
@@ -153,8 +154,10 @@ static void fill_desc(struct hcommComm *comm, struct hcomm_coll *coll)
 		.heap_calls = comm->symheap.calls,
 		.heap_align = comm->symheap.last_align_log2,
 		.heap_size = comm->symheap.last_size,
+		.history = comm->history,
 	};
 	coll->signature = hcomm_signature(comm, desc);
+	comm->history = hcomm_history(comm, desc);
 }
 
 static uint8_t *flat_data(struct hcommComm *comm,

@@ -24,12 +24,12 @@
 
 /* --------------------------------------------------------------- errors */
 
-static void set_text(struct hcommComm *comm, const char *text)
+void hcomm_comm_set_text(struct hcommComm *comm, const char *text)
 {
 	pthread_mutex_lock(&comm->text_lock);
-	snprintf(comm->text, sizeof(comm->text), "%s", text);
+	if (!comm->failed)
+		snprintf(comm->text, sizeof(comm->text), "%s", text);
 	pthread_mutex_unlock(&comm->text_lock);
-	hcomm_log(HCOMM_LOG_INFO, "%s", text);
 }
 
 /* The first failure and its text stay. Returns what there was before. */
@@ -112,7 +112,8 @@ hcommResult_t hcomm_comm_error(struct hcommComm *comm, hcommResult_t result,
 	va_start(args, fmt);
 	vsnprintf(text + at, sizeof(text) - (size_t)at, fmt, args);
 	va_end(args);
-	set_text(comm, text);
+	hcomm_comm_set_text(comm, text);
+	hcomm_log(HCOMM_LOG_INFO, "%s", text);
 	return result;
 }
 
@@ -224,8 +225,9 @@ static hcommResult_t choose_transport(struct hcommComm *comm,
 			one_host = false;
 	}
 	if ((any & HCOMM_RECORD_WANT_KMOD) && (any & HCOMM_RECORD_WANT_LOCAL)) {
-		snprintf(why, bytes, "HCOMM_TRANSPORT is kmod on some ranks "
-			 "and local on others");
+		snprintf(why, bytes, "the transport (HCOMM_TRANSPORT or the "
+			 "configuration) is kmod on some ranks and local on "
+			 "others");
 		return HCOMM_MISMATCH;
 	}
 	if (!(any & HCOMM_RECORD_WANT_LOCAL) && (all & HCOMM_RECORD_DEVICE)) {
@@ -236,9 +238,9 @@ static hcommResult_t choose_transport(struct hcommComm *comm,
 		if (!(comm->table[r].flags & HCOMM_RECORD_DEVICE))
 			break;
 	if (any & HCOMM_RECORD_WANT_KMOD) {
-		snprintf(why, bytes, "HCOMM_TRANSPORT=kmod, but rank %d has no "
-			 "device%s%.300s", r, *no_device ? "; here: " : "",
-			 no_device);
+		snprintf(why, bytes, "the transport kmod is asked for, but "
+			 "rank %d has no device%s%.300s", r,
+			 *no_device ? "; here: " : "", no_device);
 		return HCOMM_NOT_SUPPORTED;
 	}
 	if (!one_host) {

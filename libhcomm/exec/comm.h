@@ -98,6 +98,7 @@ struct hcommComm {
 	uint64_t completions;		/* of the device, counted by its poll */
 
 	uint64_t op;			/* last collective started */
+	uint32_t history;		/* hash of the collectives so far */
 	uint64_t synced;		/* last one that every local rank was seen in */
 	uint64_t chunks;		/* flag value before the next collective */
 	struct hcomm_call call;
@@ -106,6 +107,8 @@ struct hcommComm {
 
 	bool leaving;			/* failures are not told any more */
 	int user;			/* atomic: a thread is inside */
+	int noted;			/* atomic: calls that wait for GroupEnd */
+	struct hcommComm *next;		/* api/registry.c */
 	int failed;			/* atomic: hcommResult_t, 0 while alive */
 	pthread_mutex_t text_lock;
 	char text[HCOMM_ERROR_TEXT];	/* text_lock; of the last error */
@@ -129,6 +132,9 @@ hcommResult_t hcomm_comm_fail(struct hcommComm *comm, hcommResult_t result,
 
 /* The caller's wish to end it: needs nothing of the call in progress. */
 void hcomm_comm_abort(struct hcommComm *comm);
+
+/* The text of the last error; that of a group's end stays. Any thread. */
+void hcomm_comm_set_text(struct hcommComm *comm, const char *text);
 
 /* Text of an error that does not end the group. Returns @result. */
 hcommResult_t hcomm_comm_error(struct hcommComm *comm, hcommResult_t result,

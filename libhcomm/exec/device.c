@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "bootstrap/boot.h"
+#include "config/files.h"
 #include "exec/device.h"
 #include "exec/transport.h"
 #include "uapi/hcomm.h"
@@ -31,11 +32,9 @@ static pthread_mutex_t devices_lock = PTHREAD_MUTEX_INITIALIZER;
 int hcomm_device_open(const char *name)
 {
 	char path[32];
-	int fd;
 
 	snprintf(path, sizeof(path), "/dev/%s", name);
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
+	return hcomm_file_own(open(path, O_RDWR | O_CLOEXEC));
 }
 
 static struct hcomm_device *find(const char *name)

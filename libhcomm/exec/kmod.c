@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "bootstrap/stream.h"
+#include "config/files.h"
 #include "exec/comm.h"
 #include "exec/device.h"
 #include "exec/onesided.h"
@@ -198,7 +199,7 @@ static int export_heap(struct hcommComm *comm, struct kmod_wire *wire)
 static int make_heap(struct hcommComm *comm, struct kmod_wire *wire, char *why,
 		     size_t bytes)
 {
-	int err, fd = hcomm_heap_create(comm->layout.bytes);
+	int err, fd = hcomm_heap_create(comm->layout.bytes, why, bytes);
 
 	if (fd < 0)
 		return fd;
@@ -240,18 +241,21 @@ static int take_heap(struct hcommComm *comm, struct kmod_wire *wire, int rank)
 {
 	struct hcomm_heap_take take = { .rank = (uint32_t)rank };
 	struct hcomm_rank_state *peer = hcomm_rank(comm, rank);
-	int err;
+	int err, fd;
 
 	if (ioctl(wire->fd, HCOMM_IOC_HEAP_TAKE, &take))
 		return -errno;
-	err = hcomm_heap_check(take.fd, comm->layout.bytes);
+	fd = hcomm_file_own(take.fd);
+	if (fd < 0)
+		return fd;
+	err = hcomm_heap_check(fd, comm->layout.bytes);
 	if (!err) {
 		peer->heap = hcomm_reserve_map(&comm->reserve, 1 + rank,
-					       take.fd, comm->layout.bytes);
+					       fd, comm->layout.bytes);
 		if (!peer->heap)
 			err = -errno;
 	}
-	close(take.fd);
+	close(fd);
 	return err;
 }
 
@@ -279,8 +283,9 @@ static hcommResult_t say(struct hcommComm *comm, int err, char *why,
 	if (!err)
 		return HCOMM_SUCCESS;
 	if (!*why)
-		snprintf(why, bytes, "%s on /dev/%s: %s", what,
-			 comm->settings.device, strerror(-err));
+		snprintf(why, bytes, "%s on /dev/%s: %s%s", what,
+			 comm->settings.device, strerror(-err),
+			 hcomm_files_advice(err));
 	switch (err) {
 	case -ENOMEM:
 		return HCOMM_OUT_OF_MEMORY;

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "bootstrap/stream.h"
+#include "config/files.h"
 #include "exec/comm.h"
 #include "exec/wait.h"
 
@@ -40,9 +41,7 @@ struct share {
 
 static int pidfd_open(pid_t pid)
 {
-	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-
-	return fd < 0 ? -errno : fd;
+	return hcomm_file_own((int)syscall(SYS_pidfd_open, pid, 0));
 }
 
 static void socket_name(const struct hcommComm *comm, char *name, size_t room)
@@ -92,10 +91,11 @@ static int collect(struct hcommComm *comm, int listener, struct share *shares,
 			return -ETIMEDOUT;
 		if (poll(&pfd, 1, 100) <= 0)
 			continue;
-		conn = accept4(listener, NULL, NULL,
-			       SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (conn < 0)
+		conn = hcomm_accept(listener);
+		if (conn == -EAGAIN)
 			continue;
+		if (conn < 0)
+			return conn;
 		err = welcome(comm, conn, shares, deadline);
 		if (err == -EPERM) {	/* another user's */
 			close(conn);
@@ -220,9 +220,9 @@ static int exchange(struct hcommComm *comm, int listener, uint64_t deadline)
 	return err;
 }
 
-static int make_heap(struct hcommComm *comm)
+static int make_heap(struct hcommComm *comm, char *why, size_t bytes)
 {
-	int fd = hcomm_heap_create(comm->layout.bytes);
+	int fd = hcomm_heap_create(comm->layout.bytes, why, bytes);
 
 	if (fd < 0)
 		return fd;
@@ -236,25 +236,41 @@ static hcommResult_t say(int err, char *why, size_t bytes, const char *what)
 {
 	if (!err)
 		return HCOMM_SUCCESS;
-	snprintf(why, bytes, "%s: %s", what, strerror(-err));
+	if (!*why)
+		snprintf(why, bytes, "%s: %s%s", what, strerror(-err),
+			 hcomm_files_advice(err));
 	return err == -ENOMEM ? HCOMM_OUT_OF_MEMORY : HCOMM_SYSTEM_ERROR;
+}
+
+/* Rank 0 has all connections, heaps and processes at once. */
+static hcommResult_t reserve_files(struct hcommComm *comm, char *why,
+				   size_t bytes)
+{
+	unsigned int n = (unsigned int)comm->n;
+	char what[64];
+
+	snprintf(what, sizeof(what), "a group of %u ranks on one host", n);
+	return hcomm_files_reserve(comm->rank ? 2 * n + 2 : 3 * n + 2, what,
+				   why, bytes);
 }
 
 static hcommResult_t local_open(struct hcommComm *comm, struct hcomm_boot *boot)
 {
 	struct local_wire *wire = calloc(1, sizeof(*wire));
-	char why[256] = "", name[64];
-	hcommResult_t res;
+	char why[HCOMM_BOOT_TEXT] = "", name[64];
+	hcommResult_t res = reserve_files(comm, why, sizeof(why));
 	int listener = -1, err = -ENOMEM, r;
 
 	if (wire) {
 		comm->wire = wire;
 		wire->lives = calloc((size_t)comm->n, sizeof(*wire->lives));
 	}
-	if (wire && wire->lives) {
+	if (res) {
+		err = -EMFILE;
+	} else if (wire && wire->lives) {
 		for (r = 0; r < comm->n; r++)
 			wire->lives[r].fd = -1;
-		err = make_heap(comm);
+		err = make_heap(comm, why, sizeof(why));
 	}
 	if (!err && !comm->rank && comm->n > 1) {
 		socket_name(comm, name, sizeof(name));

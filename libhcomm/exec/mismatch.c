@@ -2,7 +2,8 @@
 /*
  * Every collective publishes its signature with its number before anything
  * else. Ranks that see it compare at once; ranks that wait somewhere else,
- * because a different call takes a different way, come here after 10 ms.
+ * because a different call takes a different way, come here after 10 ms. What
+ * nobody saw at the time is in the signatures of all later calls.
  */
 #include <stdio.h>
 
@@ -26,15 +27,21 @@ static uint32_t mix(uint32_t hash, uint64_t value)
 	return (uint32_t)(value >> 32) ^ (uint32_t)value;
 }
 
-uint32_t hcomm_signature(const struct hcommComm *comm,
-			 const struct hcomm_desc *desc)
+uint32_t hcomm_history(const struct hcommComm *comm,
+		       const struct hcomm_desc *desc)
 {
 	uint32_t hash = mix((uint32_t)comm->n, desc->kind);
 
 	hash = mix(hash, desc->count);
 	hash = mix(hash, (uint64_t)desc->type << 32 | desc->redop);
 	hash = mix(hash, (uint64_t)(uint32_t)desc->root);
-	return mix(hash, desc->heap_hash);
+	return mix(hash, desc->history);
+}
+
+uint32_t hcomm_signature(const struct hcommComm *comm,
+			 const struct hcomm_desc *desc)
+{
+	return mix(hcomm_history(comm, desc), desc->heap_hash);
 }
 
 static void describe(char *text, size_t room, const struct hcomm_desc *desc)
@@ -54,16 +61,43 @@ static void describe(char *text, size_t room, const struct hcomm_desc *desc)
 			 hcommRedOpName((hcommRedOp_t)desc->redop), root);
 }
 
+/*
+ * The first operation whose two descriptions are still there and differ; they
+ * are copied. 0 when there is none.
+ */
+static uint64_t first_difference(struct hcommComm *comm, int rank,
+				 struct hcomm_desc *mine,
+				 struct hcomm_desc *theirs)
+{
+	uint64_t op = comm->op < HCOMM_SLOTS ? 1 : comm->op - HCOMM_SLOTS + 1;
+
+	for (; op <= comm->op; op++) {
+		*mine = comm->ctrl->desc[op % HCOMM_SLOTS];
+		*theirs = hcomm_rank(comm, rank)->ctrl->desc[op % HCOMM_SLOTS];
+		if (mine->op == op && theirs->op == op &&
+		    (mine->kind != theirs->kind ||
+		     mine->count != theirs->count ||
+		     mine->type != theirs->type ||
+		     mine->redop != theirs->redop ||
+		     mine->root != theirs->root))
+			return op;
+	}
+	return 0;
+}
+
 hcommResult_t hcomm_mismatch_fail(struct hcommComm *comm, int rank)
 {
-	int slot = comm->op % HCOMM_SLOTS;
-	struct hcomm_desc mine = comm->ctrl->desc[slot];
-	struct hcomm_desc theirs = hcomm_rank(comm, rank)->ctrl->desc[slot];
+	struct hcomm_desc mine, theirs;
 	char here[96], there[96];
+	uint64_t op = first_difference(comm, rank, &mine, &theirs);
 
-	if (mine.kind == theirs.kind && mine.count == theirs.count &&
-	    mine.type == theirs.type && mine.redop == theirs.redop &&
-	    mine.root == theirs.root)
+	/* Without a difference they are those of the present operation. */
+	if (!op && mine.history != theirs.history)
+		return hcomm_comm_fail(comm, HCOMM_MISMATCH, rank, false,
+			"rank %d made another call than rank %d as an earlier "
+			"operation: make the same calls in the same order on "
+			"every rank", rank, comm->rank);
+	if (!op)
 		return hcomm_comm_fail(comm, HCOMM_MISMATCH, rank, false,
 			"rank %d's heap calls differ: its last was number %u "
 			"(%llu bytes), here number %u (%llu bytes): allocate "
@@ -76,7 +110,7 @@ hcommResult_t hcomm_mismatch_fail(struct hcommComm *comm, int rank)
 	return hcomm_comm_fail(comm, HCOMM_MISMATCH, rank, false,
 		"rank %d calls %s as operation %llu, rank %d calls %s: make "
 		"the same calls in the same order on every rank", rank, there,
-		(unsigned long long)comm->op, comm->rank, here);
+		(unsigned long long)op, comm->rank, here);
 }
 
 hcommResult_t hcomm_mismatch_search(struct hcommComm *comm)

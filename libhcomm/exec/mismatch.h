@@ -12,6 +12,13 @@ struct hcommComm;
 
 extern const char *const hcomm_coll_names[];
 
+/*
+ * A hash of a call and of all before it. Ranks that take different calls for
+ * the same operation may not meet in it, as where each is the root of a small
+ * broadcast: then the next operation in which they meet tells.
+ */
+uint32_t hcomm_history(const struct hcommComm *comm,
+		       const struct hcomm_desc *desc);
 /* Of a description: what all ranks must agree on. */
 uint32_t hcomm_signature(const struct hcommComm *comm,
 			 const struct hcomm_desc *desc);

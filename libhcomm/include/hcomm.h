@@ -152,20 +152,21 @@ hcommResult_t hcommCommInitRankConfig(hcommComm_t *comm, int nranks,
  *   MASTER_ADDR, MASTER_PORT, RANK, WORLD_SIZE	torchrun; rank 0 listens on
  *		the first free one of MASTER_PORT + 1 to + 16
  * With none of them the group has one rank. A second call while the default
- * group exists is HCOMM_INVALID_USAGE.
+ * group exists, or another thread makes it, is HCOMM_INVALID_USAGE.
  */
 hcommResult_t hcommInit(void);
 
 /* Destroys the default group. */
 hcommResult_t hcommFinalize(void);
 
-/* The default group; HCOMM_INVALID_USAGE before hcommInit(). */
+/* The default group; HCOMM_INVALID_USAGE before hcommInit() has returned. */
 hcommResult_t hcommCommDefault(hcommComm_t *comm);
 
 /*
  * Leaves the group and frees everything it had; heap pointers become invalid.
  * Collective: waits, at most 5 s, until the other ranks are here too, unless
- * the group failed. HCOMM_BUSY while another thread uses the group.
+ * the group failed. HCOMM_BUSY while another thread uses the group,
+ * HCOMM_INVALID_USAGE while calls of it are noted for hcommGroupEnd().
  */
 hcommResult_t hcommCommDestroy(hcommComm_t comm);
 
@@ -321,8 +322,9 @@ hcommResult_t hcommRecv(void *recvbuff, size_t count, hcommDataType_t type,
  * only noted; the outermost End runs them: all sends and receives together
  * (so that a ring of exchanges needs no order), then the collectives in the
  * order of the calls. Arguments are checked at once, and a call that was
- * refused makes End return its error without starting anything. Up to 4096
- * calls. Nests.
+ * refused makes End return its error without starting anything; so does a
+ * group that has failed or is in use by another thread. Up to 4096 calls.
+ * Nests.
  */
 hcommResult_t hcommGroupStart(void);
 hcommResult_t hcommGroupEnd(void);

@@ -8,10 +8,14 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "config/files.h"
 #include "memory/heapmap.h"
 
 #define FIRST_BASE	0x200000000000ULL
@@ -25,13 +29,32 @@
 #define ANY_ADDRESS	0
 #endif
 
-int hcomm_heap_create(size_t bytes)
+/* Beyond the limit the kernel sends SIGXFSZ, which ends the process. */
+static bool size_allowed(size_t bytes, char *why, size_t why_bytes)
 {
-	int fd = memfd_create("hcomm-heap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_FSIZE, &limit) || bytes <= limit.rlim_cur)
+		return true;
+	snprintf(why, why_bytes, "the heap is a file of %zu KiB in memory, but "
+		 "RLIMIT_FSIZE is %llu KiB: raise it (ulimit -f, limits.d, "
+		 "LimitFSIZE=) or lower HCOMM_HEAP_SIZE", bytes >> 10,
+		 (unsigned long long)limit.rlim_cur >> 10);
+	return false;
+}
+
+int hcomm_heap_create(size_t bytes, char *why, size_t why_bytes)
+{
+	int fd = hcomm_file_own(memfd_create("hcomm-heap", MFD_CLOEXEC |
+					     MFD_ALLOW_SEALING));
 	int err;
 
 	if (fd < 0)
-		return -errno;
+		return fd;
+	if (!size_allowed(bytes, why, why_bytes)) {
+		close(fd);
+		return -EFBIG;
+	}
 	if (ftruncate(fd, (off_t)bytes) || fcntl(fd, F_ADD_SEALS, SEALS)) {
 		err = -errno;
 		close(fd);

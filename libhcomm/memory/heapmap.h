@@ -23,8 +23,8 @@ struct hcomm_reserve {
 	size_t bytes;
 };
 
-/* A new heap file, or a negative errno. */
-int hcomm_heap_create(size_t bytes);
+/* A new heap file, or a negative errno; @why is set where that says too little. */
+int hcomm_heap_create(size_t bytes, char *why, size_t why_bytes);
 /* 0 when @fd is a sealed file of @bytes; a peer could not shrink it later. */
 int hcomm_heap_check(int fd, size_t bytes);
 

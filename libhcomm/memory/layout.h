@@ -60,7 +60,7 @@ struct hcomm_desc {
 	uint32_t heap_calls;
 	uint32_t heap_align;
 	uint64_t heap_size;
-	uint64_t reserved;
+	uint64_t history;	/* of the calls before */
 } __attribute__((aligned(HCOMM_LINE)));
 
 struct hcomm_abort_line {

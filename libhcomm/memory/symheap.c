@@ -6,6 +6,7 @@
  * rank may still write to it.
  *
  * Owned by one group; its lock is the group's rule of one thread at a time.
+ * Other threads may ask for the largest free block alone.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -47,7 +48,19 @@ int hcomm_symheap_init(struct hcomm_symheap *heap, size_t start, size_t end)
 		return -ENOMEM;
 	heap->blocks->offset = start;
 	heap->blocks->size = end - start;
+	heap->largest = end - start;
 	return 0;
+}
+
+static void note_largest(struct hcomm_symheap *heap)
+{
+	const struct hcomm_symheap_block *block;
+	size_t largest = 0;
+
+	for (block = heap->blocks; block; block = block->next)
+		if (block->state == FREE && block->size > largest)
+			largest = block->size;
+	__atomic_store_n(&heap->largest, largest, __ATOMIC_RELAXED);
 }
 
 void hcomm_symheap_free_all(struct hcomm_symheap *heap)
@@ -141,6 +154,7 @@ int hcomm_symheap_alloc(struct hcomm_symheap *heap, size_t size, size_t align,
 	else
 		free(after);
 	block->state = USED;
+	note_largest(heap);
 	*offset = at;
 	return 0;
 }
@@ -166,10 +180,16 @@ int hcomm_symheap_release(struct hcomm_symheap *heap, size_t offset)
 void hcomm_symheap_settle(struct hcomm_symheap *heap)
 {
 	struct hcomm_symheap_block *block, *next;
+	bool any = false;
 
-	for (block = heap->blocks; block; block = block->next)
-		if (block->state == RELEASED)
+	for (block = heap->blocks; block; block = block->next) {
+		if (block->state == RELEASED) {
 			block->state = FREE;
+			any = true;
+		}
+	}
+	if (!any)
+		return;
 	for (block = heap->blocks; block; block = block->next) {
 		while ((next = block->next) && block->state == FREE &&
 		       next->state == FREE) {
@@ -178,15 +198,10 @@ void hcomm_symheap_settle(struct hcomm_symheap *heap)
 			free(next);
 		}
 	}
+	note_largest(heap);
 }
 
 size_t hcomm_symheap_largest(const struct hcomm_symheap *heap)
 {
-	const struct hcomm_symheap_block *block;
-	size_t largest = 0;
-
-	for (block = heap->blocks; block; block = block->next)
-		if (block->state == FREE && block->size > largest)
-			largest = block->size;
-	return largest;
+	return __atomic_load_n(&heap->largest, __ATOMIC_RELAXED);
 }

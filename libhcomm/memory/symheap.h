@@ -20,6 +20,7 @@ struct hcomm_symheap {
 	uint32_t calls;
 	uint64_t last_size;
 	uint32_t last_align_log2;
+	size_t largest;			/* atomic: of the free blocks */
 };
 
 /* Offsets in [start, end). */
@@ -33,7 +34,7 @@ int hcomm_symheap_alloc(struct hcomm_symheap *heap, size_t size, size_t align,
 int hcomm_symheap_release(struct hcomm_symheap *heap, size_t offset);
 /* Every rank has seen all earlier calls: released blocks may be used again. */
 void hcomm_symheap_settle(struct hcomm_symheap *heap);
-/* Bytes of the largest free block. */
+/* Bytes of the largest free block. Any thread. */
 size_t hcomm_symheap_largest(const struct hcomm_symheap *heap);
 
 #endif

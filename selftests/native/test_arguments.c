@@ -3,8 +3,12 @@
  * Bad input is a result and a text, never a crash, and leaves the group as it
  * was: after each refusal a collective still works.
  */
+#include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <kselftest_harness.h>
 
@@ -44,6 +48,8 @@ static int collectives(int rank, int n, void *arg)
 	BAD(hcommAllReduce(d, e, 4, HCOMM_BOOL, HCOMM_AVG, c, NULL));
 	CALL(HCOMM_NOT_SUPPORTED, hcommAllReduce(d, e, 4, HCOMM_FLOAT32,
 						 HCOMM_SUM, c, stream));
+	CHECK(strstr(hcommCommGetLastError(c), "streams"), "%s",
+	      hcommCommGetLastError(c));
 	BAD(hcommBroadcast(d, e, 4, HCOMM_FLOAT32, n, c, NULL));
 	BAD(hcommBroadcast(d, e, 4, HCOMM_FLOAT32, -1, c, NULL));
 	BAD(hcommBroadcast(d, NULL, 4, HCOMM_FLOAT32, 0, c, NULL));
@@ -85,6 +91,15 @@ static int calls_in_groups(int rank, int n, void *arg)
 	BAD(hcommAllReduce(&d, &d, 1, HCOMM_UINT64, 99, c, NULL));
 	BAD(hcommGroupEnd());
 	CHECK(d == 1, "a spoiled group of calls ran");
+	/* What the list still needs cannot be destroyed. */
+	OK(hcommGroupStart());
+	OK(hcommAllReduce(&d, &d, 1, HCOMM_UINT64, HCOMM_SUM, c, NULL));
+	USAGE(hcommCommDestroy(c));
+	CHECK(strstr(hcommCommGetLastError(c), "1 call") &&
+	      strstr(hcommCommGetLastError(c), "hcommGroupEnd()"), "%s",
+	      hcommCommGetLastError(c));
+	OK(hcommGroupEnd());
+	CHECK(d == (uint64_t)n, "the sum is %llu", (unsigned long long)d);
 	OK(hcommGroupStart());
 	OK(hcommGroupEnd());
 	if (still_works(c, n))
@@ -187,11 +202,65 @@ static int alignment(int rank, int n, void *arg)
 	return 0;
 }
 
+/* The number that the next file would get. */
+static int next_file(void)
+{
+	int fd = dup(0);
+
+	close(fd);
+	return fd;
+}
+
+/* hcommInit() with the variable says what the text names, without waiting. */
+static int bad_variable(const char *name, const char *value, const char *text)
+{
+	setenv(name, value, 1);
+	BAD(hcommInit());
+	CHECK(strstr(hcommCommGetLastError(NULL), name) &&
+	      strstr(hcommCommGetLastError(NULL), text), "%s=%s: %s", name,
+	      value, hcommCommGetLastError(NULL));
+	unsetenv(name);
+	return 0;
+}
+
+static int variables(int rank, int n, void *arg)
+{
+	char dir[] = "/tmp/hcomm-test-XXXXXX", fifo[64], large[64];
+	int fd, bad;
+	hcommUniqueId id;
+
+	CHECK(mkdtemp(dir), "no folder");
+	snprintf(fifo, sizeof(fifo), "%s/fifo", dir);
+	snprintf(large, sizeof(large), "%s/large", dir);
+	fd = open(large, O_CREAT | O_WRONLY, 0600);
+	CHECK(!mkfifo(fifo, 0600) && !ftruncate(fd, 4097), "no files");
+	close(fd);
+	bad = bad_variable("HCOMM_SECRET_FILE", fifo, "regular") |
+	      bad_variable("HCOMM_SECRET_FILE", "/dev/zero", "regular") |
+	      bad_variable("HCOMM_SECRET_FILE", dir, "regular") |
+	      bad_variable("HCOMM_SECRET_FILE", large, "more than 4096") |
+	      bad_variable("HCOMM_DEBUG", "bogus", "TRACE") |
+	      bad_variable("HCOMM_DEBUG", "INFOS", "TRACE");
+	unlink(fifo);
+	unlink(large);
+	rmdir(dir);
+	if (bad)
+		return 1;
+	setenv("HCOMM_SOCKET_IFNAME", "nowhere0", 1);
+	BAD(hcommGetUniqueId(&id));
+	CHECK(strstr(hcommCommGetLastError(NULL), "nowhere0"), "%s",
+	      hcommCommGetLastError(NULL));
+	setenv("HCOMM_SOCKET_IFNAME", "lo", 1);
+	OK(hcommGetUniqueId(&id));
+	return 0;
+}
+
 static int alone(int rank, int n, void *arg)
 {
 	hcommUniqueId id = { "hcomm1,nonsense" };
 	hcommConfig_t config = HCOMM_CONFIG_INITIALIZER;
 	hcommComm_t c;
+	int file;
 
 	BAD(hcommCommInitRank(NULL, 1, id, 0));
 	BAD(hcommCommInitRank(&c, 0, id, 0));
@@ -201,6 +270,7 @@ static int alone(int rank, int n, void *arg)
 	BAD(hcommCommInitRank(&c, 1, id, 0));
 	CHECK(!c, "the handle was not cleared");
 	BAD(hcommGetUniqueId(NULL));
+	file = next_file();
 	OK(hcommGetUniqueId(&id));
 	config.magic = 0;
 	BAD(hcommCommInitRankConfig(&c, 1, id, 0, &config));
@@ -218,7 +288,12 @@ static int alone(int rank, int n, void *arg)
 	if (still_works(c, 1))
 		return 1;
 	OK(hcommCommDestroy(c));
+	CHECK(next_file() == file, "a file is left open");
 	BAD(hcommCommDestroy(NULL));
+	BAD(hcommCommDestroy(c));
+	BAD(hcommCommAbort(c));
+	CHECK(strstr(hcommCommGetLastError(NULL), "destroyed"), "%s",
+	      hcommCommGetLastError(NULL));
 
 	setenv("HCOMM_HEAP_SIZE", "12 parsecs", 1);
 	BAD(hcommInit());
@@ -235,6 +310,39 @@ static int alone(int rank, int n, void *arg)
 	OK(hcommFinalize());
 	OK(hcommInit());
 	OK(hcommFinalize());
+	return 0;
+}
+
+/* How often @text is in a file. */
+static int occurrences(const char *name, const char *text)
+{
+	FILE *file = fopen(name, "r");
+	char line[1024];
+	int nr = 0;
+
+	while (file && fgets(line, sizeof(line), file))
+		nr += strstr(line, text) != NULL;
+	if (file)
+		fclose(file);
+	return nr;
+}
+
+static int logs_errors(int rank, int n, void *file)
+{
+	hcommUniqueId id = { "hcomm1,nonsense" };
+	hcommComm_t c;
+	char level[80];
+
+	snprintf(level, sizeof(level), "INFO:%s", (char *)file);
+	setenv("HCOMM_DEBUG", level, 1);
+	BAD(hcommCommInitRank(&c, 1, id, 0));
+	c = ranks_join();
+	BAD(hcommBroadcast(NULL, NULL, 0, HCOMM_FLOAT32, 77, c, NULL));
+	BAD(hcommSymAlloc(c, NULL, 64));
+	OK(hcommFinalize());
+	CHECK(occurrences(file, "no unique id made") == 1, "making a group");
+	CHECK(occurrences(file, "root 77") == 1, "a refused collective");
+	CHECK(occurrences(file, "ptr is NULL") == 1, "a refused allocation");
 	return 0;
 }
 
@@ -274,6 +382,22 @@ TEST_F_TIMEOUT(arguments, of_set_up, 300)
 TEST_F_TIMEOUT(arguments, alignment_is_kept_and_offsets_are_equal, 300)
 {
 	EXPECT_TRUE(ranks_run(self->n + 1, 50, alignment, NULL));
+}
+
+TEST_F_TIMEOUT(arguments, errors_are_logged_once_each, 300)
+{
+	char file[] = "/tmp/hcomm-test-XXXXXX";
+	int fd = mkstemp(file);
+
+	ASSERT_LE(0, fd);
+	EXPECT_TRUE(ranks_run(1, 30, logs_errors, file));
+	close(fd);
+	unlink(file);
+}
+
+TEST_F_TIMEOUT(arguments, of_the_environment, 300)
+{
+	EXPECT_TRUE(ranks_run(1, 30, variables, NULL));
 }
 
 TEST_HARNESS_MAIN

@@ -352,13 +352,20 @@ TEST_F_TIMEOUT(failures, another_thread_may_abort, 300)
 
 /* ------------------------------------------------------------- mismatch */
 
-enum difference { COUNT, KIND, TYPE, OP, ROOT, SIZE_CLASS, HEAP, LEAVE,
-		  NR_DIFFERENCES };
+enum difference { COUNT, KIND, TYPE, OP, ROOT, SIZE_CLASS, HEAP, TWO_ROOTS,
+		  NOBODY_WAITS, LEAVE, NR_DIFFERENCES };
 
 static const char *const differences[] = {
 	"count", "kind", "type", "reduction", "root", "size class", "heap",
+	"root of a small broadcast", "call of which nobody waits",
 	"destroy",
 };
+
+/* What no rank could see in the call itself is told by the next one. */
+static hcommResult_t both_right(hcommResult_t res, hcommComm_t comm)
+{
+	return res ? res : hcommBarrier(comm, NULL);
+}
 
 static hcommResult_t differ(hcommComm_t comm, enum difference what, bool odd,
 			    void *data)
@@ -388,6 +395,15 @@ static hcommResult_t differ(hcommComm_t comm, enum difference what, bool odd,
 	case HEAP:
 		hcommSymAlloc(comm, &ptr, odd ? 4096 : 8192);
 		return hcommBarrier(comm, NULL);
+	case TWO_ROOTS:
+		return both_right(hcommBroadcast(data, data, 1, HCOMM_FLOAT32,
+						 odd, comm, NULL), comm);
+	case NOBODY_WAITS:
+		return both_right(odd ?
+			hcommReduce(data, data, 1, HCOMM_FLOAT32, HCOMM_SUM, 0,
+				    comm, NULL) :
+			hcommBroadcast(data, data, 1, HCOMM_FLOAT32, 0, comm,
+				       NULL), comm);
 	default:
 		return hcommBarrier(comm, NULL);
 	}
@@ -415,6 +431,12 @@ static int mismatches(int rank, int n, void *arg)
 	      hcommCommGetLastError(comm));
 	CHECK(test_now_ns() - start < 2 * SEC * test_patience(), "found after %.3f s",
 	      (double)(test_now_ns() - start) / 1e9);
+	/* Inside one instance the next call is the one that fails. */
+	CHECK((what != TWO_ROOTS && what != NOBODY_WAITS) ||
+	      test_instances() ||
+	      strstr(hcommCommGetLastError(comm), "as operation 2") ||
+	      strstr(hcommCommGetLastError(comm), "different calls"), "%s",
+	      hcommCommGetLastError(comm));
 	CHECK(names(hcommCommGetLastError(comm), 1) ||
 	      strstr(hcommCommGetLastError(comm), "different calls"), "%s",
 	      hcommCommGetLastError(comm));
@@ -436,6 +458,38 @@ TEST_F_TIMEOUT(failures, different_calls_are_named, 600)
 		EXPECT_TRUE(ranks_run(self->n, 30, mismatches, what))
 			TH_LOG("different %s", differences[d]);
 	}
+}
+
+static int mismatch_at_last(int rank, int n, void *file)
+{
+	hcommComm_t comm;
+	char level[80];
+
+	snprintf(level, sizeof(level), "WARN:%s", (char *)file);
+	setenv("HCOMM_DEBUG", level, 1);
+	comm = ranks_join();
+	OK(hcommBroadcast(&n, &n, 1, HCOMM_INT32, rank, comm, NULL));
+	OK(hcommFinalize());
+	return 0;
+}
+
+TEST_F_TIMEOUT(failures, different_last_calls_are_logged, 300)
+{
+	char file[] = "/tmp/hcomm-test-XXXXXX", text[2048];
+	int fd = mkstemp(file);
+	ssize_t got;
+
+	if (test_instances())
+		SKIP(return, "ranks of several instances meet in a broadcast");
+	ASSERT_LE(0, fd);
+	EXPECT_TRUE(ranks_run(2, 30, mismatch_at_last, file));
+	got = read(fd, text, sizeof(text) - 1);
+	ASSERT_LT(0, got);
+	text[got] = 0;
+	EXPECT_NE(NULL, strstr(text, "root 1) as operation 1"))
+		TH_LOG("%s", text);
+	close(fd);
+	unlink(file);
 }
 
 /* ------------------------------------------------------------- processes */

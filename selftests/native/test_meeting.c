@@ -5,15 +5,19 @@
  * named.
  */
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <kselftest_harness.h>
 
+#include "bootstrap/wire.h"
 #include "ranks.h"
 
 #define SEC	1000000000ULL
@@ -241,6 +245,7 @@ static int too_few(int rank, int n, void *arg)
 	CHECK(test_now_ns() - start < 9 * SEC, "took too long");
 	text = hcommCommGetLastError(NULL);
 	CHECK(strstr(text, "missing: 1"), "%s", text);
+	CHECK(strstr(text, "HCOMM_CONNECT_TIMEOUT is 1 s"), "%s", text);
 	return 0;
 }
 
@@ -252,7 +257,51 @@ static int no_root(int rank, int n, void *arg)
 	CALL(HCOMM_TIMEOUT, hcommInit());
 	CHECK(strstr(hcommCommGetLastError(NULL), "rank 0 not found"), "%s",
 	      hcommCommGetLastError(NULL));
+	setenv("HCOMM_ROOT", "no.such.host.invalid:1", 1);
+	CALL(HCOMM_TIMEOUT, hcommInit());
+	CHECK(strstr(hcommCommGetLastError(NULL), "cannot be resolved"), "%s",
+	      hcommCommGetLastError(NULL));
 	return 0;
+}
+
+/* Who comes learns soon whom it waits for, and only once. */
+static int waits_long(int rank, int n, void *file)
+{
+	char level[80];
+
+	snprintf(level, sizeof(level), "WARN:%s-%d", (char *)file, rank);
+	setenv("HCOMM_DEBUG", level, 1);
+	setenv("HCOMM_CONNECT_TIMEOUT", "6", 1);
+	if (rank == 1)
+		return 0;
+	CALL(HCOMM_TIMEOUT, hcommInit());
+	return 0;
+}
+
+/* Its only line has @text; removes it. */
+static bool one_line_has(const char *base, int rank, const char *text)
+{
+	char name[64], line[1024] = "", more[8];
+	bool has = false;
+	FILE *file;
+
+	snprintf(name, sizeof(name), "%s-%d", base, rank);
+	file = fopen(name, "r");
+	if (file) {
+		has = fgets(line, sizeof(line), file) && strstr(line, text) &&
+		      !fgets(more, sizeof(more), file);
+		fclose(file);
+		unlink(name);
+	}
+	if (!has)
+		fprintf(stderr, "# rank %d logged: %s\n", rank, line);
+	return has;
+}
+
+/* Rank 0 never was there. */
+static int waits_for_root(int rank, int n, void *file)
+{
+	return rank ? waits_long(2, n, file) : 0;
 }
 
 static int not_the_same(int rank, int n, void *arg)
@@ -272,6 +321,85 @@ TEST_F_TIMEOUT(meeting, what_is_missing_is_named, 300)
 	EXPECT_TRUE(ranks_run(3, 30, too_few, NULL));
 	EXPECT_TRUE(ranks_run(2, 30, no_root, NULL));
 	EXPECT_TRUE(ranks_run(3, 30, not_the_same, NULL));
+}
+
+TEST_F_TIMEOUT(meeting, who_is_awaited_is_logged_after_a_while, 300)
+{
+	char base[64];
+
+	snprintf(base, sizeof(base), "/tmp/hcomm-test-%d", (int)getpid());
+	EXPECT_TRUE(ranks_run(3, 30, waits_long, base));
+	EXPECT_TRUE(one_line_has(base, 0, "missing: 1"));
+	EXPECT_TRUE(ranks_run(2, 30, waits_for_root, base));
+	EXPECT_TRUE(one_line_has(base, 2, "rank 0 not found"));
+}
+
+/* What a stranger answers at rank 0's address. */
+static void answer(int listener, bool refusal)
+{
+	struct hcomm_boot_answer answer = {
+		.magic = HCOMM_BOOT_MAGIC, .version = HCOMM_BOOT_VERSION,
+		.status = HCOMM_BOOT_REFUSED, .text = "go\033[2J\n away",
+	};
+	struct hcomm_boot_hello hello[5];
+	int fd = accept(listener, NULL, NULL), i;
+
+	if (fd < 0)
+		return;
+	if (recv(fd, hello, sizeof(*hello), MSG_WAITALL) == sizeof(*hello)) {
+		for (i = 1; i < 5; i++)
+			hello[i] = *hello;
+		send(fd, refusal ? (void *)&answer : hello, sizeof(answer),
+		     MSG_NOSIGNAL);
+	}
+	close(fd);
+}
+
+static int meets_stranger(int rank, int n, void *refusal)
+{
+	const char *text;
+
+	setenv("HCOMM_RANK", "1", 1);
+	setenv("HCOMM_NRANKS", "2", 1);
+	setenv("HCOMM_CONNECT_TIMEOUT", "2", 1);
+	CALL(refusal ? HCOMM_MISMATCH : HCOMM_TIMEOUT, hcommInit());
+	text = hcommCommGetLastError(NULL);
+	CHECK(strstr(text, refusal ? "go?[2J? away" : "something else answers"),
+	      "%s", text);
+	return 0;
+}
+
+static bool ended(pid_t pid)
+{
+	siginfo_t info = { .si_pid = 0 };
+
+	return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) ||
+	       info.si_pid;
+}
+
+TEST_F_TIMEOUT(meeting, what_a_stranger_answers_is_not_printed_raw, 300)
+{
+	struct sockaddr_in addr = {
+		.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	int port = free_port(0), fd = socket(AF_INET, SOCK_STREAM, 0), i;
+	struct timeval patience = { .tv_usec = 300000 };
+	struct ranks ranks;
+
+	addr.sin_port = htons((uint16_t)port);
+	ASSERT_EQ(0, bind(fd, (struct sockaddr *)&addr, sizeof(addr)));
+	ASSERT_EQ(0, listen(fd, 8));
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	set_root(port);
+	for (i = 0; i < 2; i++) {
+		ranks_start(&ranks, 1, meets_stranger, i ? &ranks : NULL);
+		while (!ended(ranks.pid[0]))
+			answer(fd, i);
+		EXPECT_TRUE(ranks_wait(&ranks, 30));
+		EXPECT_EQ(0, ranks.status[0]);
+	}
+	close(fd);
 }
 
 /* The others come when the strangers are there. */
@@ -307,6 +435,86 @@ TEST_F_TIMEOUT(meeting, strangers_do_not_disturb, 300)
 	EXPECT_LT(test_now_ns() - start, 25 * SEC);
 	for (i = 0; i < 80; i++)
 		close(fd[i]);
+}
+
+/* --------------------------------------- standard files and limits */
+
+/* What a program prints must not reach a heap or a socket. */
+static int without_standard_files(int rank, int n, void *arg)
+{
+	int errors = fcntl(2, F_DUPFD_CLOEXEC, 10), used = 0, fd;
+	hcommUniqueId id;
+	hcommComm_t comm;
+
+	for (fd = 0; fd < 3; fd++)
+		close(fd);
+	comm = ranks_join();
+	OK(hcommGetUniqueId(&id));
+	for (fd = 0; fd < 3; fd++)
+		if (fcntl(fd, F_GETFD) >= 0)
+			used |= 1 << fd;
+	dup2(errors, 2);
+	CHECK(!used, "standard files in use: mask %d", used);
+	return sum_up(comm, n);
+}
+
+TEST_F_TIMEOUT(meeting, closed_standard_files_stay_closed, 300)
+{
+	EXPECT_TRUE(ranks_run(3, 30, without_standard_files, NULL));
+	set_root(free_port(0));
+	EXPECT_TRUE(ranks_run(3, 30, without_standard_files, NULL));
+}
+
+static void limit(int resource, rlim_t soft, rlim_t hard)
+{
+	struct rlimit limit;
+
+	getrlimit(resource, &limit);
+	limit.rlim_cur = soft;
+	if (hard)
+		limit.rlim_max = hard;
+	setrlimit(resource, &limit);
+}
+
+static int few_files_at_first(int rank, int n, void *arg)
+{
+	limit(RLIMIT_NOFILE, 12, 0);
+	return join_and_sum(rank, n, arg);
+}
+
+static int few_files(int rank, int n, void *arg)
+{
+	const char *text;
+
+	setenv("HCOMM_CONNECT_TIMEOUT", "1", 1);
+	if (rank) {
+		CALL(HCOMM_TIMEOUT, hcommInit());
+		return 0;
+	}
+	limit(RLIMIT_NOFILE, 40, 40);
+	CALL(HCOMM_SYSTEM_ERROR, hcommInit());
+	text = hcommCommGetLastError(NULL);
+	CHECK(strstr(text, "RLIMIT_NOFILE is 40"), "%s", text);
+	return 0;
+}
+
+static int short_files(int rank, int n, void *arg)
+{
+	const char *text;
+
+	if (rank == 1)
+		limit(RLIMIT_FSIZE, 4 << 20, 0);
+	CALL(HCOMM_SYSTEM_ERROR, hcommInit());
+	text = hcommCommGetLastError(NULL);
+	CHECK(strstr(text, "RLIMIT_FSIZE is 4096 KiB"), "%s", text);
+	return 0;
+}
+
+TEST_F_TIMEOUT(meeting, limits_are_raised_or_named, 300)
+{
+	EXPECT_TRUE(ranks_run(4, 30, few_files_at_first, NULL));
+	EXPECT_TRUE(ranks_run(2, 30, few_files, NULL));
+	EXPECT_TRUE(ranks_run(2, 30, short_files, NULL));
 }
 
 TEST_HARNESS_MAIN

@@ -4,11 +4,14 @@
  * of their own, as processes do; here these are replaced by the owners' own
  * mappings, so that ThreadSanitizer sees who reads what whom wrote, and finds
  * a flag that is not published or not acquired.
+ *
+ * And several threads that use the groups of one rank.
  */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <kselftest_harness.h>
 
@@ -136,6 +139,140 @@ static int team_process(int rank, int n, void *arg)
 	return bad;
 }
 
+/* A group of one rank. */
+static int make_alone(hcommComm_t *comm)
+{
+	hcommUniqueId id;
+
+	OK(hcommGetUniqueId(&id));
+	OK(hcommCommInitRank(comm, 1, id, 0));
+	return 0;
+}
+
+static void *wait_for_signal(void *comm)
+{
+	return (void *)(intptr_t)hcommWait(0, 1, comm, NULL);
+}
+
+static void until_inside(hcommComm_t comm)
+{
+	while (!__atomic_load_n(&comm->user, __ATOMIC_ACQUIRE))
+		usleep(1000);
+}
+
+static int exchange_with_myself(const char *from, char *to, hcommComm_t comm)
+{
+	OK(hcommSend(from, 4, HCOMM_INT8, 0, comm, NULL));
+	OK(hcommRecv(to, 4, HCOMM_INT8, 0, comm, NULL));
+	return 0;
+}
+
+/* One of two groups is in use by another thread: neither's calls run. */
+static int refused_end(int rank, int n, void *arg)
+{
+	char from[4] = "abc", to[2][4] = { "", "" };
+	hcommComm_t free, busy;
+	pthread_t thread;
+	void *res;
+
+	if (make_alone(&free) || make_alone(&busy))
+		return 1;
+	OK(hcommGroupStart());
+	if (exchange_with_myself(from, to[0], free) ||
+	    exchange_with_myself(from, to[1], busy))
+		return 1;
+	CHECK(!pthread_create(&thread, NULL, wait_for_signal, busy),
+	      "no thread");
+	until_inside(busy);
+	CALL(HCOMM_INVALID_USAGE, hcommGroupEnd());
+	CHECK(!*to[0] && !*to[1], "calls ran");
+	OK(hcommCommAbort(busy));
+	pthread_join(thread, &res);
+	CHECK((intptr_t)res == HCOMM_ABORTED, "got %d", (int)(intptr_t)res);
+	OK(hcommGroupStart());
+	if (exchange_with_myself(from, to[0], free))
+		return 1;
+	OK(hcommGroupEnd());
+	CHECK(!memcmp(from, to[0], 4), "the free group is stuck");
+	OK(hcommCommDestroy(free));
+	OK(hcommCommDestroy(busy));
+	return 0;
+}
+
+static struct {
+	hcommComm_t comm;
+	int stop;
+} asked;
+
+static void *ask_on(void *arg)
+{
+	hcommCommInfo_t info = { .size = sizeof(info) };
+	intptr_t bad = 0;
+
+	while (!__atomic_load_n(&asked.stop, __ATOMIC_ACQUIRE))
+		bad |= hcommCommGetInfo(asked.comm, &info) || !info.heap_free ||
+		       info.heap_free > info.heap_size;
+	return (void *)bad;
+}
+
+static int info_meanwhile(int rank, int n, void *arg)
+{
+	pthread_t thread;
+	void *ptr[8], *bad;
+	int i, round;
+
+	if (make_alone(&asked.comm))
+		return 1;
+	CHECK(!pthread_create(&thread, NULL, ask_on, NULL), "no thread");
+	for (round = 0; round < 3000; round++) {
+		for (i = 0; i < 8; i++)
+			OK(hcommSymAlloc(asked.comm, &ptr[i], 64 + 64 * i));
+		for (i = 0; i < 8; i++)
+			OK(hcommSymFree(asked.comm, ptr[i]));
+		OK(hcommBarrier(asked.comm, NULL));
+	}
+	__atomic_store_n(&asked.stop, 1, __ATOMIC_RELEASE);
+	pthread_join(thread, &bad);
+	CHECK(!bad, "impossible information");
+	OK(hcommCommDestroy(asked.comm));
+	return 0;
+}
+
+static int init_ended;
+
+static void *wait_in_init(void *arg)
+{
+	hcommResult_t res = hcommInit();
+
+	__atomic_store_n(&init_ended, 1, __ATOMIC_RELEASE);
+	return (void *)(intptr_t)res;
+}
+
+/* Rank 1 never comes: meanwhile other threads are not held up. */
+static int init_meanwhile(int rank, int n, void *arg)
+{
+	hcommComm_t other, comm;
+	pthread_t thread;
+	void *res;
+
+	if (make_alone(&other))
+		return 1;
+	setenv("HCOMM_NRANKS", "2", 1);
+	setenv("HCOMM_CONNECT_TIMEOUT", "5", 1);
+	CHECK(!pthread_create(&thread, NULL, wait_in_init, NULL), "no thread");
+	do
+		CALL(HCOMM_INVALID_USAGE, hcommCommDefault(&comm));
+	while (!strstr(hcommCommGetLastError(NULL), "being made") &&
+	       !__atomic_load_n(&init_ended, __ATOMIC_ACQUIRE));
+	CALL(HCOMM_INVALID_USAGE, hcommInit());
+	OK(hcommCommDestroy(other));
+	CHECK(!__atomic_load_n(&init_ended, __ATOMIC_ACQUIRE),
+	      "hcommInit() kept others waiting");
+	pthread_join(thread, &res);
+	CHECK((intptr_t)res == HCOMM_TIMEOUT, "got %d", (int)(intptr_t)res);
+	return 0;
+}
+
 FIXTURE(threads) {
 	int none;
 };
@@ -154,6 +291,21 @@ TEST_F_TIMEOUT(threads, ranks_of_one_process, 1500)
 		EXPECT_TRUE(ranks_run(1, 90, team_process, &teams[i]))
 			TH_LOG("with %d threads", teams[i]);
 	}
+}
+
+TEST_F_TIMEOUT(threads, refused_end_runs_no_call, 300)
+{
+	EXPECT_TRUE(ranks_run(1, 60, refused_end, NULL));
+}
+
+TEST_F_TIMEOUT(threads, information_beside_allocations, 300)
+{
+	EXPECT_TRUE(ranks_run(1, 60, info_meanwhile, NULL));
+}
+
+TEST_F_TIMEOUT(threads, waiting_in_init_holds_nobody, 300)
+{
+	EXPECT_TRUE(ranks_run(1, 60, init_meanwhile, NULL));
 }
 
 TEST_HARNESS_MAIN

@@ -62,6 +62,33 @@ test_help_and_version_end_with_0()
 	said out --min-bw
 	status 0 "$bench" --version
 	said out "hcomm_benchmark "
+	for option in --help --version; do
+		got=0
+		"$bench" $option >/dev/full 2>"$work/err" || got=$?
+		[ $got = 3 ]
+		said err "standard output cannot be written"
+	done
+}
+
+# A table that went into a heap would make wrong data.
+test_standard_files_may_be_closed()
+{
+	got=0
+	# shellcheck disable=SC2086
+	"$bench" -g 2 $small --json "$work/json" >&- 2>"$work/err" || got=$?
+	[ $got = 0 ]
+	"$here/check_json.py" benchmark "$work/json" all_reduce
+	# shellcheck disable=SC2086
+	"$bench" -g 2 $small --json "$work/json" <&- >&- 2>&-
+	"$here/check_json.py" benchmark "$work/json" all_reduce
+}
+
+test_a_parent_may_ignore_SIGCHLD()
+{
+	# shellcheck disable=SC2086
+	status 0 timeout 20 python3 -c 'import os, signal, sys
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+os.execv(sys.argv[1], sys.argv[1:])' "$bench" -g 2 $small
 }
 
 test_columns_are_those_of_nccl_tests()
@@ -192,6 +219,7 @@ test_without_the_module_kmod_ends_with_3_and_says_why()
 		status 3 env $how -g 1 -b 8 -e 8
 		said err /dev/hcomm0
 	done
+	said err "--instances needs the module"
 }
 
 test_a_file_that_cannot_be_written_ends_with_3()
@@ -272,6 +300,8 @@ test_a_launcher_may_start_the_ranks()
 run_tests \
 	wrong_usage_ends_with_2_and_names_the_option \
 	help_and_version_end_with_0 \
+	standard_files_may_be_closed \
+	a_parent_may_ignore_SIGCHLD \
 	columns_are_those_of_nccl_tests \
 	all_operations_types_and_buffers_are_right \
 	sizes_follow_the_step \

@@ -316,6 +316,20 @@ TEST_F(fence, next_connection_waits_for_the_drain)
 		  -ESTALE);
 }
 
+TEST_F(fence, first_request_is_not_bound_by_an_earlier_one)
+{
+	struct hcomm_fence *b = &sides[1].fence;
+
+	ASSERT_EQ(hcomm_fence_accept_first(b, 0, U32_MAX, &self->r), 0);
+	EXPECT_EQ(hcomm_fence_accept_first(b, 0, 1, &self->r), -EBUSY);
+	EXPECT_EQ(self->r.lost, 1);
+	hcomm_fence_lost(b, 0);
+	EXPECT_EQ(hcomm_fence_accept_first(b, 0, 1, &self->r), -EBUSY);
+	hcomm_fence_drained(b, 0, &self->r);
+	EXPECT_EQ(hcomm_fence_accept_first(b, 0, 1, &self->r), 0);
+	EXPECT_EQ(hcomm_fence_accept(b, 0, 1, &self->r), -ESTALE);
+}
+
 TEST_F(fence, report_rules_out_connections_that_are_still_asked_for)
 {
 	u32 epoch;

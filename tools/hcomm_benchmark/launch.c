@@ -250,10 +250,14 @@ static void ended(struct children *children, int local, int status)
 static void reap(struct children *children)
 {
 	for (int i = 0; i < children->count; i++) {
-		int status;
+		int status = W_EXITCODE(BENCH_EXIT_CANNOT, 0);
+		pid_t got;
 
-		if (children->pid[i] &&
-		    waitpid(children->pid[i], &status, WNOHANG) > 0)
+		if (!children->pid[i])
+			continue;
+		got = waitpid(children->pid[i], &status, WNOHANG);
+		/* ECHILD: how it ended was told to nobody. */
+		if (got > 0 || (got < 0 && errno == ECHILD))
 			ended(children, i, status);
 	}
 }
@@ -312,6 +316,8 @@ int bench_launch(struct bench_args *args)
 			strerror(errno));
 		return BENCH_EXIT_CANNOT;
 	}
+	/* Ignored, as a parent may leave it, it would not tell of any end. */
+	signal(SIGCHLD, SIG_DFL);
 	handled_signals(&set);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	start(&children, args, shared);

@@ -13,14 +13,17 @@
  *	report, report_text, report_json
  */
 #include "launch.h"
+#include "standard.h"
 
 int main(int argc, char **argv)
 {
 	struct bench_args args;
 
+	standard_files_open();
 	switch (bench_args_parse(&args, argc, argv)) {
 	case BENCH_DONE:
-		return BENCH_EXIT_OK;
+		return standard_output_written("hcomm_benchmark") ?
+		       BENCH_EXIT_OK : BENCH_EXIT_CANNOT;
 	case BENCH_USAGE:
 		return BENCH_EXIT_USAGE;
 	default:

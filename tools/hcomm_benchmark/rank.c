@@ -43,6 +43,9 @@ static bool join(struct bench_run *run, hcommCommInfo_t *info)
 	if (run->args->memories[BENCH_HEAP])
 		size_heap(largest_buffer(run->args));
 	result = hcommInit();
+	if (result == HCOMM_NOT_SUPPORTED && run->args->ninstances)
+		return bench_refused(run, "joining the group (--instances needs the module)",
+				     result);
 	if (result != HCOMM_SUCCESS)
 		return bench_refused(run, "joining the group", result);
 	result = hcommCommDefault(&run->comm);

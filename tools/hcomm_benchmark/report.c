@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "report.h"
+#include "standard.h"
 
 static FILE *open_json(const char *name)
 {
@@ -86,11 +87,9 @@ bool bench_report_end(struct bench_report *report, const char *error)
 	if (!ok)
 		fprintf(stderr, "hcomm_benchmark: --json %s: %s\n",
 			report->args->json, strerror(errno));
-	if (fflush(report->table)) {
-		fprintf(stderr, "hcomm_benchmark: standard output: %s\n",
-			strerror(errno));
+	if (report->table == stdout &&
+	    !standard_output_written("hcomm_benchmark"))
 		ok = false;
-	}
 	bench_environment_put(&report->environment);
 	free(report->group.ranks);
 	return ok;

@@ -16,6 +16,7 @@
 #include <hcomm.h>
 
 #include "links.h"
+#include "standard.h"
 
 enum {
 	EXIT_OK,
@@ -61,6 +62,11 @@ static int cannot(const char *what, int error)
 	return EXIT_CANNOT;
 }
 
+static int written(int code)
+{
+	return standard_output_written("hcomm_diag") ? code : EXIT_CANNOT;
+}
+
 static int link_status(bool json)
 {
 	struct diag_links links;
@@ -80,9 +86,9 @@ static int link_status(bool json)
 	printed = json ? diag_json_print(&links) : diag_table_print(&links);
 	code = diag_links_failed(&links) ? EXIT_FAIL : EXIT_OK;
 	diag_links_put(&links);
-	if (!printed || fflush(stdout))
-		return cannot("standard output", printed ? -errno : -ENOMEM);
-	return code;
+	if (!printed)
+		return cannot("the output", -ENOMEM);
+	return written(code);
 }
 
 __attribute__((format(printf, 1, 2)))
@@ -103,6 +109,7 @@ int main(int argc, char **argv)
 	bool status = false, json = false;
 	int option;
 
+	standard_files_open();
 	while ((option = getopt_long(argc, argv, "h", options, NULL)) != -1) {
 		switch (option) {
 		case OPTION_LINK_STATUS:
@@ -114,10 +121,10 @@ int main(int argc, char **argv)
 		case OPTION_VERSION:
 			printf("hcomm_diag %d.%d.%d\n", HCOMM_MAJOR,
 			       HCOMM_MINOR, HCOMM_PATCH);
-			return EXIT_OK;
+			return written(EXIT_OK);
 		case 'h':
 			fputs(usage, stdout);
-			return EXIT_OK;
+			return written(EXIT_OK);
 		default:	/* getopt_long() has said why */
 			return wrong_usage("an option cannot be used");
 		}
