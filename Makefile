@@ -57,6 +57,12 @@ module:
 	$(if $(KDIR),,$(error $(no_headers)))
 	$(MAKE) -C kmod KDIR=$(KDIR) BUILD=$(BUILD)
 
+# Who asks for more than a build of his own has the set-up come first, also
+# with -j.
+ifneq ($(filter demo check% lint selftests module-% debug-kernel,$(MAKECMDGOALS)),)
+library: setup
+endif
+
 library:
 	$(MAKE) -C libhcomm $(LIBRARY_OPTIONS)
 
