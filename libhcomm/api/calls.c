@@ -17,8 +17,7 @@
 struct noted {
 	hcommComm_t comm;
 	bool is_p2p;
-	bool first;		/* of its group in the list */
-	bool behind;		/* a first one was found for it */
+	bool behind;		/* another of its group */
 	union {
 		struct hcomm_coll coll;
 		struct hcomm_p2p p2p;
@@ -148,16 +147,14 @@ static hcommResult_t run_group(hcommComm_t comm)
 	return res;
 }
 
-static void mark_first(void)
+static void mark_behind(void)
 {
 	int i, j;
 
-	for (i = 0; i < list.nr; i++) {
-		list.calls[i].first = !list.calls[i].behind;
-		for (j = i + 1; list.calls[i].first && j < list.nr; j++)
+	for (i = 0; i < list.nr; i++)
+		for (j = i + 1; !list.calls[i].behind && j < list.nr; j++)
 			if (list.calls[j].comm == list.calls[i].comm)
 				list.calls[j].behind = true;
-	}
 }
 
 /* Ends the use of the first @nr calls' groups. */
@@ -166,7 +163,7 @@ static void leave_groups(int nr)
 	int i;
 
 	for (i = 0; i < nr; i++)
-		if (list.calls[i].first)
+		if (!list.calls[i].behind)
 			hcomm_face_leave(list.calls[i].comm, HCOMM_SUCCESS);
 }
 
@@ -177,7 +174,7 @@ static hcommResult_t enter_groups(void)
 	int i;
 
 	for (i = 0; i < list.nr && !res; i++)
-		if (list.calls[i].first)
+		if (!list.calls[i].behind)
 			res = hcomm_face_enter(list.calls[i].comm, NULL);
 	if (res)
 		leave_groups(i - 1);
@@ -189,12 +186,12 @@ static hcommResult_t run_groups(void)
 	hcommResult_t res, one;
 	int i;
 
-	mark_first();
+	mark_behind();
 	res = enter_groups();
 	if (res)
 		return res;
 	for (i = 0; i < list.nr; i++) {
-		if (!list.calls[i].first)
+		if (list.calls[i].behind)
 			continue;
 		one = run_group(list.calls[i].comm);
 		if (one && !res)

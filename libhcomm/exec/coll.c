@@ -156,8 +156,8 @@ static void fill_desc(struct hcommComm *comm, struct hcomm_coll *coll)
 		.heap_size = comm->symheap.last_size,
 		.history = comm->history,
 	};
-	coll->signature = hcomm_signature(comm, desc);
 	comm->history = hcomm_history(comm, desc);
+	coll->signature = hcomm_signature(comm->history, desc);
 }
 
 static uint8_t *flat_data(struct hcommComm *comm,

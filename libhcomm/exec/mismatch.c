@@ -38,10 +38,9 @@ uint32_t hcomm_history(const struct hcommComm *comm,
 	return mix(hash, desc->history);
 }
 
-uint32_t hcomm_signature(const struct hcommComm *comm,
-			 const struct hcomm_desc *desc)
+uint32_t hcomm_signature(uint32_t history, const struct hcomm_desc *desc)
 {
-	return mix(hcomm_history(comm, desc), desc->heap_hash);
+	return mix(history, desc->heap_hash);
 }
 
 static void describe(char *text, size_t room, const struct hcomm_desc *desc)

@@ -19,9 +19,8 @@ extern const char *const hcomm_coll_names[];
  */
 uint32_t hcomm_history(const struct hcommComm *comm,
 		       const struct hcomm_desc *desc);
-/* Of a description: what all ranks must agree on. */
-uint32_t hcomm_signature(const struct hcommComm *comm,
-			 const struct hcomm_desc *desc);
+/* What all ranks must agree on; @history is hcomm_history() of @desc. */
+uint32_t hcomm_signature(uint32_t history, const struct hcomm_desc *desc);
 
 /* Compares my op with those that local ranks published under its number. */
 hcommResult_t hcomm_mismatch_search(struct hcommComm *comm);

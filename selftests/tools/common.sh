@@ -56,3 +56,19 @@ said()
 	head -n 20 "$work/$1"
 	return 1
 }
+
+# help_and_version TOOL OPTION: TOOL tells OPTION and its version, and when that
+# cannot be written.
+help_and_version()
+{
+	status 0 "$1" --help
+	said out "$2"
+	status 0 "$1" --version
+	said out "${1##*/} "
+	for option in --help --version; do
+		got=0
+		"$1" $option >/dev/full 2>"$work/err" || got=$?
+		[ $got = 3 ]
+		said err "standard output cannot be written"
+	done
+}

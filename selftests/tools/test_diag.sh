@@ -28,16 +28,7 @@ test_wrong_usage_ends_with_2_and_says_what_is_wrong()
 
 test_help_and_version_end_with_0()
 {
-	status 0 "$diag" --help
-	said out --link-status
-	status 0 "$diag" --version
-	said out "hcomm_diag "
-	for option in --help --version; do
-		got=0
-		"$diag" $option >/dev/full 2>"$work/err" || got=$?
-		[ $got = 3 ]
-		said err "standard output cannot be written"
-	done
+	help_and_version "$diag" --link-status
 }
 
 test_without_RDMA_it_ends_with_3_and_says_so()

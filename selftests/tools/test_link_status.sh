@@ -128,7 +128,7 @@ test_a_path_is_back_soon_after_its_link_is()
 	sleep 7
 	ip link set h0l0 up
 	ok=0
-	until_true 4 all_is_well && until_true 20 bytes_grow || ok=1
+	until_true 8 all_is_well && until_true 20 bytes_grow || ok=1
 	end_traffic
 	[ $ok = 0 ] || cat "$work/running" "$work/out"
 	[ $ok = 0 ]

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "args.h"
+#include "usage.h"
 
 #define DEFAULT_MIN_BYTES	8
 #define DEFAULT_MAX_BYTES	((uint64_t)32 << 20)
@@ -107,11 +108,9 @@ static bool wrong(const char *format, ...)
 {
 	va_list ap;
 
-	fputs("hcomm_benchmark: ", stderr);
 	va_start(ap, format);
-	vfprintf(stderr, format, ap);
+	usage_wrong("hcomm_benchmark", format, ap);
 	va_end(ap);
-	fputs("; see hcomm_benchmark --help\n", stderr);
 	return false;
 }
 

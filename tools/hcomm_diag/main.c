@@ -17,6 +17,7 @@
 
 #include "links.h"
 #include "standard.h"
+#include "usage.h"
 
 enum {
 	EXIT_OK,
@@ -96,11 +97,9 @@ static int wrong_usage(const char *format, ...)
 {
 	va_list ap;
 
-	fputs("hcomm_diag: ", stderr);
 	va_start(ap, format);
-	vfprintf(stderr, format, ap);
+	usage_wrong("hcomm_diag", format, ap);
 	va_end(ap);
-	fputs("; see hcomm_diag --help\n", stderr);
 	return EXIT_USAGE;
 }
 
