@@ -35,9 +35,6 @@
 #include "session.h"
 #include "window.h"
 
-/* All windows of a rank together: memory that a peer can make us spend. */
-#define HCOMM_REMOTE_KEYS_MAX	BIT(20)
-
 /* ------------------------------------------------------------- ours */
 
 static unsigned long hcomm_advert_index(u32 rank, u32 id)
@@ -62,7 +59,8 @@ static struct hcomm_advert *hcomm_advert_find_gets(struct hcomm_link *link,
 	struct hcomm_advert *advert;
 
 	lockdep_assert_held(&link->session->links_lock);
-	list_for_each_entry(advert, &link->adverts, node)
+	/* They are added at the end. */
+	list_for_each_entry_reverse(advert, &link->adverts, node)
 		if (!advert->window && advert->rank == rank &&
 		    advert->peer == peer)
 			return advert;
@@ -296,7 +294,10 @@ static int hcomm_advert_send(struct hcomm_link *link,
 	return 0;
 }
 
-/* An advert that waits for its keys, with a reference to link and window. */
+/*
+ * An advert that waits for its keys, with a reference to link and window. Links
+ * take turns.
+ */
 static struct hcomm_advert *hcomm_advert_next(struct hcomm_session *session,
 					      struct hcomm_link **plink)
 {
@@ -309,6 +310,7 @@ static struct hcomm_advert *hcomm_advert_next(struct hcomm_session *session,
 						  struct hcomm_advert, node);
 		if (!advert || advert->state != HCOMM_ADVERT_WANTED)
 			continue;
+		list_move_tail(&link->session_node, &session->links);
 		hcomm_link_get(link);
 		hcomm_window_get(advert->window);
 		*plink = link;
@@ -369,16 +371,12 @@ void hcomm_adverts_work(struct work_struct *work)
 	struct hcomm_session *session = container_of(work, struct hcomm_session,
 						     advert_work);
 	struct hcomm_conn *conn;
-	bool first, rekey;
+	bool rekey;
 	int ret;
 
 	spin_lock_bh(&session->lock);
-	first = session->first;
-	session->first = false;
 	rekey = session->rekey;
 	spin_unlock_bh(&session->lock);
-	if (first)
-		hcomm_link_prove_all(session);
 	conn = hcomm_conn_get(&session->path, HCOMM_QP_SMALL);
 	if (!conn)
 		return;
@@ -391,7 +389,7 @@ void hcomm_adverts_work(struct work_struct *work)
 	do {
 		ret = hcomm_advert_make(session, conn);
 		cond_resched();
-	} while (ret > 0);
+	} while (ret > 0 && READ_ONCE(conn->state) == HCOMM_CONN_OPEN);
 	if (!ret && rekey) {
 		spin_lock_bh(&session->lock);
 		/* Not if it was lost and came back by yet another one. */
@@ -567,10 +565,10 @@ static bool hcomm_remote_has_room(struct hcomm_remote *remote, u32 id,
 	struct hcomm_rwin *old = xa_load(&remote->windows, id);
 
 	if (old)
-		return nr_keys <= HCOMM_REMOTE_KEYS_MAX - remote->nr_keys +
+		return nr_keys <= HCOMM_MAX_KEYS - remote->nr_keys +
 				  old->nr_keys;
 	return remote->nr_windows < HCOMM_MAX_WINDOWS &&
-	       nr_keys <= HCOMM_REMOTE_KEYS_MAX - remote->nr_keys;
+	       nr_keys <= HCOMM_MAX_KEYS - remote->nr_keys;
 }
 
 static struct hcomm_rwin *hcomm_rwin_create(struct hcomm_link *link,

@@ -14,8 +14,8 @@
  * that takes time to the path's work. hcomm_conn_destroy() passes through the
  * handler mutex, so no handler makes a queue pair behind its back.
  *
- * A request names the instance that makes it. Until it proves a token nothing
- * it says changes a session that is connected.
+ * A request names the instance that makes it. Until it proves a token it ends no
+ * session in which the peer was proven and is heard of.
  */
 #include <linux/slab.h>
 #include <net/ipv6.h>
@@ -486,8 +486,11 @@ static int hcomm_cm_poked(struct hcomm_fabric *fabric, struct rdma_cm_id *id,
 	hcomm_addr_of(&id->route.addr.dst_addr, peer.addr);
 	session = hcomm_session_want(fabric, &peer, NULL);
 	/* Wanting it has started the path's work. */
-	if (!IS_ERR(session))
+	if (!IS_ERR(session)) {
+		/* Who asks is not whom we are connected to, if we are. */
+		hcomm_session_superseded(session);
 		hcomm_session_put(session);
+	}
 	return hcomm_cm_reject(id, EALREADY);
 }
 

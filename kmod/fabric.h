@@ -397,6 +397,7 @@ enum hcomm_session_state {
 struct hcomm_candidate {
 	u8 addr[16];
 	u16 port;
+	kuid_t uid;			/* of the member that named it, or invalid */
 };
 
 struct hcomm_session {
@@ -422,7 +423,6 @@ struct hcomm_session {
 	struct hcomm_candidate candidates[HCOMM_CANDIDATES];
 	unsigned int nr_candidates;
 	ktime_t heard;			/* last message of the peer */
-	ktime_t born;			/* or last wanted by another group */
 	ktime_t opened;
 	ktime_t useless;		/* since when no member is here, 0: not so */
 	ktime_t port_since;		/* last time no port could hear; tick only */
@@ -491,6 +491,16 @@ void hcomm_session_superseded(struct hcomm_session *session);
  * before. Any context.
  */
 bool hcomm_session_reset(struct hcomm_session *session, int error);
+/* The same, and tells once what @sess_ ended for. */
+#define hcomm_session_reset_for(sess_, error, fmt, ...)			\
+do {									\
+	struct hcomm_session *s_ = (sess_);				\
+									\
+	if (hcomm_session_reset(s_, error))				\
+		pr_warn_ratelimited("hcomm%u: session with %*phN: " fmt "\n", \
+				    s_->fabric->nr, HCOMM_ID_BYTES,	\
+				    s_->peer, ##__VA_ARGS__);		\
+} while (0)
 /*
  * The same because of a message that a correct peer does not send, which is
  * told with @why. Any context.
@@ -508,6 +518,8 @@ void hcomm_session_push(struct hcomm_session *session);
 
 /* path.c -> session.c, with session->lock not held */
 void hcomm_session_connected(struct hcomm_session *session, u32 epoch);
+/* The connections are gone; if they never stood, so is what they brought. */
+void hcomm_session_unheard(struct hcomm_session *session);
 void hcomm_session_received(struct hcomm_conn *conn,
 			    const struct hcomm_wire_msg *m, const void *raw,
 			    u32 len);
@@ -550,6 +562,7 @@ struct hcomm_link {
 	struct list_head session_node;	/* links_lock */
 	struct list_head group_node;	/* group->links_lock */
 	u32 peer_handle;		/* 0: nothing proven yet */
+	ktime_t born;			/* links_lock: when the first member came */
 	bool asked;			/* links_lock: asked the peer to prove */
 	bool faulted;			/* group->links_lock, with all of fault* */
 	bool fault_known;		/* the peer told us */
@@ -581,10 +594,13 @@ void hcomm_link_abort_received(struct hcomm_session *session,
 			       const struct hcomm_wire_msg *m);
 /* Ends all links of a session that is dead; how many groups fail by it. */
 unsigned int hcomm_links_end(struct hcomm_session *session, int error);
+#define HCOMM_CONNECT_MS	60000	/* that a group waits for a connection */
 /* Drops links that nobody uses; true if a member of ours is left. */
 bool hcomm_links_sweep(struct hcomm_session *session);
 /* Takes no member any more, if it has been useless since before @since. */
 bool hcomm_links_close(struct hcomm_session *session, ktime_t since);
+/* How long who has waited longest has. */
+s64 hcomm_links_waited_ms(struct hcomm_session *session, ktime_t now);
 void hcomm_links_path_event(struct hcomm_session *session,
 			    enum hcomm_event_kind kind);
 /* Every link of the group, referenced; kfree() the table. Process context. */

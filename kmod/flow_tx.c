@@ -60,10 +60,9 @@ static void hcomm_build_work(struct work_struct *work)
 	stream->build_mem = NULL;
 	spin_unlock_bh(&stream->lock);
 	hcomm_mem_put(mem);
-	if (!IS_ERR(table)) {
-		hcomm_stream_kick(stream);
-		hcomm_path_pump(path);
-	}
+	/* Whatever it was: the path may have come back while build_mem stood. */
+	hcomm_stream_kick(stream);
+	hcomm_path_pump(path);
 	hcomm_stream_put(stream);
 }
 
@@ -771,7 +770,8 @@ void hcomm_endpoints_unwait(struct hcomm_member *target)
 }
 
 /* The op's pieces in the flow: voids the only one if it is untouched. */
-static bool hcomm_stream_void(struct hcomm_stream *stream, struct hcomm_op *op)
+static bool hcomm_stream_void(struct hcomm_stream *stream, struct hcomm_op *op,
+			      int status)
 {
 	struct hcomm_flow_op *fop;
 	struct hcomm_xfer *xfer;
@@ -785,7 +785,7 @@ static bool hcomm_stream_void(struct hcomm_stream *stream, struct hcomm_op *op)
 			continue;
 		if (xfer->kind == HCOMM_XFER_MARK)
 			return true;
-		return !hcomm_flow_tx_void(&stream->flow, fop, -ETIMEDOUT);
+		return !hcomm_flow_tx_void(&stream->flow, fop, status);
 	}
 	return false;
 }
@@ -816,7 +816,8 @@ bool hcomm_session_cancel(struct hcomm_op *op, int status)
 	if (stream) {
 		spin_lock(&stream->lock);
 		listed = hcomm_op_unlist(op, status);
-		back = listed ? !op->tx.open : hcomm_stream_void(stream, op);
+		back = listed ? !op->tx.open :
+			hcomm_stream_void(stream, op, status);
 		spin_unlock(&stream->lock);
 	} else {
 		listed = op->waiting && hcomm_op_unlist(op, status);

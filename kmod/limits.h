@@ -10,6 +10,7 @@
 #define HCOMM_MAX_MEMBERS	256	/* memberships of a process, per instance */
 #define HCOMM_MAX_OBJECTS	1024	/* memory objects, the same */
 #define HCOMM_MAX_WINDOWS	1024	/* windows of a membership at a time */
+#define HCOMM_MAX_KEYS		(1024 * 1024)	/* of all of them: a peer keeps that many */
 #define HCOMM_WINDOW_IDS	(1024 * 1024)	/* in the life of a membership */
 #define HCOMM_MAX_USER_SEMS	1024
 #define HCOMM_MAX_SQ_ENTRIES	8192

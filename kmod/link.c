@@ -322,6 +322,24 @@ bool hcomm_links_sweep(struct hcomm_session *session)
 	return used;
 }
 
+/* How long a member has waited for somebody there. */
+static s64 hcomm_link_waited_ms(const struct hcomm_link *link, ktime_t now)
+{
+	return xa_empty(&link->locals) ? 0 : ktime_ms_delta(now, link->born);
+}
+
+s64 hcomm_links_waited_ms(struct hcomm_session *session, ktime_t now)
+{
+	struct hcomm_link *link;
+	s64 longest = 0;
+
+	mutex_lock(&session->links_lock);
+	list_for_each_entry(link, &session->links, session_node)
+		longest = max(longest, hcomm_link_waited_ms(link, now));
+	mutex_unlock(&session->links_lock);
+	return longest;
+}
+
 bool hcomm_links_close(struct hcomm_session *session, ktime_t since)
 {
 	mutex_lock(&session->links_lock);
@@ -489,9 +507,8 @@ static bool hcomm_session_add_member(struct hcomm_session *session,
 	down = session->down;
 	if (!down) {
 		link = hcomm_link_of(session, member->group);
-		/* Nobody is failed for the time that others have waited. */
 		if (link && xa_empty(&link->locals))
-			WRITE_ONCE(session->born, ktime_get());
+			link->born = ktime_get();
 		if (link)
 			ret = hcomm_link_add_local(link, member);
 		if (ret)
@@ -608,10 +625,7 @@ static void hcomm_link_tell_fault(struct hcomm_link *link)
 	hcomm_session_note(link->session, note);
 }
 
-/*
- * Tells the peer of members that ended and have nothing posted any more. The
- * group's failure goes first: a rank that is gone is not believed any more.
- */
+/* Our streams with @remote have nothing posted: its GETs are answered no more. */
 static void hcomm_remote_answer(struct hcomm_session *session,
 				struct hcomm_remote *remote)
 {
@@ -623,6 +637,10 @@ static void hcomm_remote_answer(struct hcomm_session *session,
 	}
 }
 
+/*
+ * Tells the peer of members that ended and have nothing posted any more. The
+ * group's failure goes first: a rank that is gone is not believed any more.
+ */
 void hcomm_link_settle(struct hcomm_link *link)
 {
 	struct hcomm_session *session = link->session;
@@ -1162,7 +1180,7 @@ unsigned int hcomm_links_end(struct hcomm_session *session, int error)
 	struct hcomm_fault fault, before;
 	struct hcomm_link *link;
 	unsigned int failed = 0;
-	bool again, broken;
+	bool again, broken, waited;
 
 	for (;;) {
 		mutex_lock(&session->links_lock);
@@ -1174,10 +1192,14 @@ unsigned int hcomm_links_end(struct hcomm_session *session, int error)
 			mutex_unlock(&session->links_lock);
 			return failed;
 		}
-		again = error != -ENETUNREACH && error != -ESHUTDOWN &&
-			!link->nr_remotes && !xa_empty(&link->locals);
+		/* Nobody is failed for the time that others have waited. */
+		waited = hcomm_link_waited_ms(link, ktime_get()) >
+			 HCOMM_CONNECT_MS;
+		again = error != -ESHUTDOWN && !link->nr_remotes &&
+			!(error == -ENETUNREACH && waited) &&
+			!xa_empty(&link->locals);
 		hcomm_link_get(link);
-		broken = hcomm_link_end(link, error, &fault);
+		broken = hcomm_link_end(link, again ? 0 : error, &fault);
 		if (!broken)
 			hcomm_link_unclaim(link);
 		hcomm_link_remove(link);

@@ -39,7 +39,8 @@
 #include "work.h"
 
 #define HCOMM_DRAIN_BUDGET	64
-#define HCOMM_SEEK_TIME		(HZ / 2)
+#define HCOMM_SEEK_LEAST	(HZ / 2UL)
+#define HCOMM_SEEK_MOST		(HZ * 8UL)
 
 /* With bottom halves disabled on the CPU that owns it. */
 struct hcomm_drain {
@@ -348,8 +349,11 @@ static void hcomm_member_seek_work(struct work_struct *work)
 void hcomm_member_seek_later(struct hcomm_member *member)
 {
 	hcomm_member_get(member);
-	if (!queue_delayed_work(hcomm_teardown_wq, &member->seek_work,
-				HCOMM_SEEK_TIME))
+	if (queue_delayed_work(hcomm_teardown_wq, &member->seek_work,
+			       READ_ONCE(member->seek_delay)))
+		WRITE_ONCE(member->seek_delay,
+			   min(2 * member->seek_delay, HCOMM_SEEK_MOST));
+	else
 		hcomm_member_put(member);
 }
 
@@ -386,6 +390,7 @@ static void hcomm_member_init(struct hcomm_member *member,
 	INIT_WORK(&member->fail_work, hcomm_member_fail_work);
 	INIT_DELAYED_WORK(&member->expire_work, hcomm_ops_expire);
 	INIT_DELAYED_WORK(&member->seek_work, hcomm_member_seek_work);
+	member->seek_delay = HCOMM_SEEK_LEAST;
 	mutex_init(&member->submit_lock);
 	spin_lock_init(&member->peers_lock);
 	mutex_init(&member->heaps_lock);

@@ -64,6 +64,7 @@ struct hcomm_member {
 	struct work_struct fail_work;	/* slow half of a fault */
 	struct delayed_work expire_work; /* hcomm_ops_expire() */
 	struct delayed_work seek_work;	/* hcomm_member_seek_later() */
+	unsigned long seek_delay;	/* jiffies */
 
 	struct mutex submit_lock;	/* one submitter; taken killable */
 	struct xarray windows;		/* id -> hcomm_window, or a value once gone;
@@ -71,6 +72,7 @@ struct hcomm_member {
 					 */
 	struct mutex windows_lock;	/* attach, detach, revoke */
 	atomic_t nr_windows;		/* not yet quiesced */
+	atomic_t nr_keys;		/* of these */
 
 	spinlock_t peers_lock;		/* taken alone, BH-safe */
 	struct hcomm_peer *peers;	/* size entries, zero id = not known */
@@ -90,9 +92,9 @@ struct hcomm_member {
 int hcomm_member_join(struct hcomm_proc *proc, struct hcomm_join *arg);
 int hcomm_member_set_peers(struct hcomm_member *member,
 			   const struct hcomm_set_peers *arg);
-/* Where @rank lives as this member was told, -ENOENT if not. Any context. */
 /* Looks for its peers again in a while; for now there are too many sessions. */
 void hcomm_member_seek_later(struct hcomm_member *member);
+/* Where @rank lives as this member was told, -ENOENT if not. Any context. */
 int hcomm_member_peer(struct hcomm_member *member, u32 rank,
 		      struct hcomm_peer *peer);
 

@@ -118,6 +118,13 @@ static int hcomm_mr_prepare(struct hcomm_table *table, u32 i,
 	return 0;
 }
 
+/* The queue pair may still register: as long as it is there pages stay pinned. */
+static void hcomm_table_orphan(struct hcomm_table *table, struct hcomm_mem *mem)
+{
+	hcomm_mem_get(mem);
+	table->orphan_of = mem;
+}
+
 static int hcomm_table_register(struct hcomm_table *table,
 				struct hcomm_mem *mem, struct hcomm_conn *conn)
 {
@@ -137,6 +144,8 @@ static int hcomm_table_register(struct hcomm_table *table,
 				goto out;
 		}
 		ret = hcomm_conn_register(conn, wrs, n);
+		if (ret && ret != -ENOTCONN)
+			hcomm_table_orphan(table, mem);
 		cond_resched();
 	}
 out:
@@ -183,13 +192,11 @@ struct hcomm_table *hcomm_table_build(struct hcomm_mem *mem,
 	}
 	ret = hcomm_table_register(table, mem, conn);
 	if (ret) {
-		/*
-		 * Nobody had a key, but the queue pair may still register, so
-		 * the pages stay pinned as long as it is there.
-		 */
-		hcomm_mem_get(mem);
-		table->orphan_of = mem;
-		hcomm_conn_orphan(conn, table);
+		/* Nobody had a key. */
+		if (table->orphan_of)
+			hcomm_conn_orphan(conn, table);
+		else
+			hcomm_table_discard(table, rdev->ib);
 		table = ERR_PTR(ret);
 		goto out;
 	}

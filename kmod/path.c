@@ -303,11 +303,9 @@ static void hcomm_recv_handle(struct hcomm_conn *conn, struct hcomm_recv *recv,
 				   conn->rx.size, DMA_FROM_DEVICE);
 	ret = hcomm_wire_decode(buf, len, conn->kind, &m);
 	if (ret) {
-		if (hcomm_session_reset(conn->session, ret))
-			pr_warn_ratelimited("hcomm%u: session with %*phN: no such message: %u bytes %*ph\n",
-					    conn->session->fabric->nr,
-					    HCOMM_ID_BYTES, conn->session->peer,
-					    len, (int)min(len, 64U), buf);
+		hcomm_session_reset_for(conn->session, ret,
+					"no such message: %u bytes %*ph",
+					len, (int)min(len, 64U), buf);
 		return;
 	}
 	/* A message may overtake the news that the connection stands. */
@@ -899,6 +897,7 @@ static void hcomm_path_teardown(struct hcomm_path *path)
 			hcomm_conn_destroy(conns[kind]);
 	/* What was received before is looked at before the fence is told. */
 	flush_work(&session->inbox_work);
+	hcomm_session_unheard(session);
 	if (path->announced)
 		hcomm_links_path_event(session, HCOMM_EVENT_PATH_DOWN);
 

@@ -23,14 +23,15 @@
  * link is therefore survived as long as both ends notice (a cable, a veth) or
  * it is back in time; behind a switch its silence cannot be told from death.
  * A restarted peer has another id or does not know our token and says so: then
- * the session is reset at once. One that never connects is given up after 60 s.
+ * the session is reset at once. One that does not connect is given up when a group
+ * has waited 60 s for it; groups that came later look again.
  * One without any member of ours for 5 s ends, with a goodbye if it can be said:
  * so no side ends it that has a proof under way.
  *
  * Received control and fence messages are handled in order by inbox_work, in
- * process context; only after a message was handled is it acknowledged. The
- * path's work flushes it before it tells the fence that a connection is
- * drained. No work item waits for a message.
+ * process context and once both queue pairs stand; only after a message was
+ * handled is it acknowledged. The path's work flushes it before it tells the
+ * fence that a connection is drained. No work item waits for a message.
  *
  * References: the fabric's list, each link, each CM handler or builder that
  * runs. The path, its connections and the works live inside and are stopped by
@@ -52,7 +53,6 @@
 #define HCOMM_SILENCE_MS	5000
 #define HCOMM_USELESS_MS	5000
 #define HCOMM_SILENT_UNPROVEN_MS	2000	/* then it gives way */
-#define HCOMM_CONNECT_MS	60000
 #define HCOMM_NOTES_IN_FLIGHT	64
 #define HCOMM_INBOX_MAX		1024
 #define HCOMM_SESSIONS_NEW	256
@@ -120,13 +120,11 @@ bool hcomm_session_reset(struct hcomm_session *session, int error)
 void hcomm_session_violated(struct hcomm_session *session,
 			    const struct hcomm_wire_hdr *h, const char *why)
 {
-	if (!hcomm_session_reset(session, -EPROTO))
-		return;
-	pr_warn_ratelimited("hcomm%u: session with %*phN: %s: %s of rank %u to %u, seq %llu ack %u part %u/%u aux %u, on epoch %u\n",
-			    session->fabric->nr, HCOMM_ID_BYTES, session->peer,
-			    why, hcomm_wire_type_name(h->type), h->src, h->dst,
-			    h->seq, h->ack, h->part, h->parts, h->aux,
-			    READ_ONCE(session->path.epoch));
+	hcomm_session_reset_for(session, -EPROTO,
+				"%s: %s of rank %u to %u, seq %llu ack %u part %u/%u aux %u, on epoch %u",
+				why, hcomm_wire_type_name(h->type), h->src,
+				h->dst, h->seq, h->ack, h->part, h->parts,
+				h->aux, READ_ONCE(session->path.epoch));
 }
 
 void hcomm_session_superseded(struct hcomm_session *session)
@@ -141,7 +139,7 @@ void hcomm_session_superseded(struct hcomm_session *session)
 	else
 		yields = silent > HCOMM_SILENT_UNPROVEN_MS ||
 			 age > HCOMM_USELESS_MS;
-	if (yields && session->state == HCOMM_SESSION_OPEN)
+	if (yields && READ_ONCE(session->state) == HCOMM_SESSION_OPEN)
 		hcomm_session_reset(session, -ECONNRESET);
 }
 
@@ -186,10 +184,10 @@ u64 hcomm_session_note(struct hcomm_session *session, struct hcomm_note *note)
 	swamped = hcomm_ctl_swamped(&session->ctl);
 	spin_unlock_bh(&session->lock);
 	hcomm_notes_finish(&refused, false);
-	if (swamped && hcomm_session_reset(session, -EPROTO))
-		pr_warn_ratelimited("hcomm%u: session with %*phN: asks on and takes note of none of %u answers\n",
-				    session->fabric->nr, HCOMM_ID_BYTES,
-				    session->peer, HCOMM_CTL_ANSWERS_MAX);
+	if (swamped)
+		hcomm_session_reset_for(session, -EPROTO,
+					"asks on and takes note of none of %u answers",
+					HCOMM_CTL_ANSWERS_MAX);
 	hcomm_session_push(session);
 	return seq;
 }
@@ -326,6 +324,7 @@ void hcomm_session_connected(struct hcomm_session *session, u32 epoch)
 		session->state = HCOMM_SESSION_OPEN;
 		WRITE_ONCE(session->opened, session->heard);
 		session->first = true;
+		queue_work(hcomm_progress_wq, &session->inbox_work);
 		/* The other addresses were hearsay. */
 		memcpy(session->candidates[0].addr, path->dst, 16);
 		session->candidates[0].port = path->dst_port;
@@ -512,6 +511,9 @@ static struct hcomm_letter *hcomm_letter_next(struct hcomm_session *session)
 	spin_lock_bh(&session->lock);
 	letter = list_first_entry_or_null(&session->inbox, struct hcomm_letter,
 					  node);
+	/* What came before the connection stands waits for that. */
+	if (session->state == HCOMM_SESSION_NEW)
+		letter = NULL;
 	if (letter) {
 		list_del(&letter->node);
 		session->inbox_count--;
@@ -525,8 +527,14 @@ static void hcomm_inbox_work(struct work_struct *work)
 	struct hcomm_session *session = container_of(work, struct hcomm_session,
 						     inbox_work);
 	struct hcomm_letter *letter;
-	bool kick;
+	bool first, kick;
 
+	spin_lock_bh(&session->lock);
+	first = session->first;
+	session->first = false;
+	spin_unlock_bh(&session->lock);
+	if (first)
+		hcomm_link_prove_all(session);
 	while ((letter = hcomm_letter_next(session))) {
 		hcomm_letter_handle(session, letter);
 		kfree(letter);
@@ -542,6 +550,21 @@ static void hcomm_inbox_work(struct work_struct *work)
 		hcomm_links_path_event(session, HCOMM_EVENT_PATH_UP);
 		hcomm_streams_kick(session);
 	}
+}
+
+void hcomm_session_unheard(struct hcomm_session *session)
+{
+	struct hcomm_letter *letter, *next;
+	LIST_HEAD(letters);
+
+	spin_lock_bh(&session->lock);
+	if (session->state == HCOMM_SESSION_NEW) {
+		list_splice_init(&session->inbox, &letters);
+		session->inbox_count = 0;
+	}
+	spin_unlock_bh(&session->lock);
+	list_for_each_entry_safe(letter, next, &letters, node)
+		kfree(letter);
 }
 
 /* False: the inbox is full. */
@@ -650,8 +673,7 @@ static void hcomm_session_check(struct hcomm_session *session)
 	connected = hcomm_path_connected(session->path.state);
 	spin_unlock_bh(&session->lock);
 	if (state == HCOMM_SESSION_NEW) {
-		if (ktime_ms_delta(now, READ_ONCE(session->born)) >
-		    HCOMM_CONNECT_MS)
+		if (hcomm_links_waited_ms(session, now) > HCOMM_CONNECT_MS)
 			hcomm_session_reset(session, -ENETUNREACH);
 	} else if (hcomm_adverts_overdue(session, connected)) {
 		hcomm_session_reset(session, -ETIMEDOUT);
@@ -733,9 +755,8 @@ static struct hcomm_session *hcomm_session_alloc(struct hcomm_fabric *fabric,
 			 HCOMM_WIRE_PAYLOAD);
 	hcomm_ctl_init(&session->ctl);
 	INIT_LIST_HEAD(&session->inbox);
-	session->born = ktime_get();
-	session->heard = session->born;
-	session->port_since = session->born;
+	session->heard = ktime_get();
+	session->port_since = session->heard;
 	mutex_init(&session->links_lock);
 	INIT_LIST_HEAD(&session->links);
 	xa_init(&session->handles);
@@ -796,10 +817,14 @@ static struct hcomm_session *hcomm_session_open(struct hcomm_fabric *fabric,
 						const u8 *peer, kuid_t uid)
 {
 	struct hcomm_session *session, *fresh;
+	bool allowed;
 
-	session = hcomm_session_find(fabric, peer);
-	if (session)
-		return session;
+	spin_lock_bh(&fabric->lock);
+	session = hcomm_session_lookup(fabric, peer);
+	allowed = session || hcomm_session_allowed(fabric, uid);
+	spin_unlock_bh(&fabric->lock);
+	if (session || !allowed)
+		return session ?: ERR_PTR(-EAGAIN);
 	fresh = hcomm_session_alloc(fabric, peer, uid);
 	if (!fresh)
 		return ERR_PTR(-ENOMEM);
@@ -823,21 +848,53 @@ static struct hcomm_session *hcomm_session_open(struct hcomm_fabric *fabric,
 	return session ?: ERR_PTR(-EAGAIN);
 }
 
-/* A member's hint displaces the oldest, one from the network does not. */
-static struct hcomm_candidate *
-hcomm_session_candidate(struct hcomm_session *session, bool member)
+static unsigned int hcomm_candidates_of(const struct hcomm_session *session,
+					kuid_t uid)
 {
-	if (session->nr_candidates < HCOMM_CANDIDATES)
-		return &session->candidates[session->nr_candidates++];
-	if (!member)
-		return NULL;
-	memmove(session->candidates, session->candidates + 1,
-		(HCOMM_CANDIDATES - 1) * sizeof(session->candidates[0]));
-	return &session->candidates[HCOMM_CANDIDATES - 1];
+	unsigned int i, n = 0;
+
+	for (i = 0; i < session->nr_candidates; i++)
+		n += uid_eq(session->candidates[i].uid, uid);
+	return n;
+}
+
+/* The oldest of the network's, or else of the user who gave the most. */
+static unsigned int hcomm_candidate_victim(const struct hcomm_session *session)
+{
+	const struct hcomm_candidate *c = session->candidates;
+	unsigned int i, most = 0, victim = 0;
+
+	for (i = 0; i < session->nr_candidates; i++) {
+		if (!uid_valid(c[i].uid))
+			return i;
+		if (hcomm_candidates_of(session, c[i].uid) > most) {
+			most = hcomm_candidates_of(session, c[i].uid);
+			victim = i;
+		}
+	}
+	return victim;
+}
+
+/* A member's hint displaces one, a hint from the network does not. */
+static struct hcomm_candidate *
+hcomm_session_candidate(struct hcomm_session *session, kuid_t uid)
+{
+	struct hcomm_candidate *c = session->candidates;
+	unsigned int victim;
+
+	if (session->nr_candidates == HCOMM_CANDIDATES) {
+		if (!uid_valid(uid))
+			return NULL;
+		victim = hcomm_candidate_victim(session);
+		session->nr_candidates--;
+		memmove(c + victim, c + victim + 1,
+			(session->nr_candidates - victim) * sizeof(*c));
+	}
+	return c + session->nr_candidates++;
 }
 
 static void hcomm_session_hint(struct hcomm_session *session,
-			       const struct hcomm_peer *peer, bool member)
+			       const struct hcomm_peer *peer, kuid_t uid)
 {
 	struct hcomm_candidate *c;
 	unsigned int i;
@@ -853,11 +910,15 @@ static void hcomm_session_hint(struct hcomm_session *session,
 		if (c->port == peer->port && !memcmp(c->addr, peer->addr, 16))
 			break;
 	}
+	/* What two users name is the gift of neither. */
+	if (i < session->nr_candidates && uid_valid(uid) && !uid_eq(c->uid, uid))
+		c->uid = uid_valid(c->uid) ? GLOBAL_ROOT_UID : uid;
 	c = i == session->nr_candidates ?
-	    hcomm_session_candidate(session, member) : NULL;
+	    hcomm_session_candidate(session, uid) : NULL;
 	if (c) {
 		memcpy(c->addr, peer->addr, 16);
 		c->port = peer->port;
+		c->uid = uid;
 	}
 	/* Nothing is queued once end_work may have looked. */
 	queue_delayed_work(hcomm_teardown_wq, &session->path.work, 0);
@@ -882,7 +943,7 @@ struct hcomm_session *hcomm_session_want(struct hcomm_fabric *fabric,
 	session = hcomm_session_open(fabric, peer->instance_id,
 				     proc ? proc->uid : GLOBAL_ROOT_UID);
 	if (!IS_ERR(session))
-		hcomm_session_hint(session, peer, proc);
+		hcomm_session_hint(session, peer, proc ? proc->uid : INVALID_UID);
 	return session;
 }
 

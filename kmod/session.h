@@ -60,9 +60,9 @@ bool hcomm_session_submit(struct hcomm_op *op);
 void hcomm_session_unwait(struct hcomm_member *member,
 			  struct hcomm_member *target);
 /*
- * Takes the op back if nothing of it was posted: true, the caller completes
- * it. False: it was posted and can only end with its group; if some of it was
- * not, it ends with @status although what was posted arrived.
+ * Takes the op back if nothing of it is with the flow: true, the caller
+ * completes it. False: it can only end with its group; if some of it was not
+ * given to the flow, it ends with @status although the rest arrived.
  */
 bool hcomm_session_cancel(struct hcomm_op *op, int status);
 

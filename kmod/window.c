@@ -28,6 +28,7 @@
 #include <linux/slab.h>
 
 #include "charge.h"
+#include "fabric.h"
 #include "limits.h"
 #include "member.h"
 #include "memory.h"
@@ -41,6 +42,7 @@ void hcomm_windows_init(struct hcomm_member *member)
 	xa_init(&member->windows);
 	mutex_init(&member->windows_lock);
 	atomic_set(&member->nr_windows, 0);
+	atomic_set(&member->nr_keys, 0);
 }
 
 void hcomm_windows_free(struct hcomm_member *member)
@@ -86,6 +88,7 @@ static void hcomm_window_quiesce_work(struct work_struct *work)
 			  window->id);
 	hcomm_member_unlock(member);
 
+	atomic_sub(window->nr_keys, &member->nr_keys);
 	atomic_dec(&member->nr_windows);
 	hcomm_cgroup_uncharge(HCOMM_CHARGE_WINDOW, window->cg);
 	hcomm_member_put(member);
@@ -115,6 +118,12 @@ void hcomm_window_quiesced(struct hcomm_window *window)
 	hcomm_window_put(window);
 }
 
+/* What a peer has to keep for it at the most, whatever the device. */
+static u32 hcomm_window_keys(const struct hcomm_mem *mem)
+{
+	return ((mem->base_off + mem->length - 1) >> HCOMM_MR_SHIFT_LEAST) + 1;
+}
+
 static struct hcomm_window *hcomm_window_alloc(struct hcomm_member *member,
 					       struct hcomm_mem *mem, u32 id)
 {
@@ -134,10 +143,10 @@ static struct hcomm_window *hcomm_window_alloc(struct hcomm_member *member,
 	window->member = member;
 	hcomm_mem_get(mem);
 	window->mem = mem;
+	window->nr_keys = hcomm_window_keys(mem);
 	window->id = id;
 	window->generation = hcomm_window_new_generation();
 	window->state = HCOMM_WINDOW_LIVE;
-	INIT_LIST_HEAD(&window->adverts);
 	INIT_WORK(&window->quiesce_work, hcomm_window_quiesce_work);
 	return window;
 }
@@ -167,7 +176,8 @@ static int hcomm_window_publish(struct hcomm_window *window)
 		return ret;
 	if (xa_load(&member->windows, window->id))
 		return -EEXIST;
-	if (atomic_read(&member->nr_windows) >= HCOMM_MAX_WINDOWS)
+	if (atomic_read(&member->nr_windows) >= HCOMM_MAX_WINDOWS ||
+	    window->nr_keys > HCOMM_MAX_KEYS - atomic_read(&member->nr_keys))
 		return -ENOSPC;
 	ret = xa_reserve(&member->windows, window->id, GFP_KERNEL_ACCOUNT);
 	if (ret)
@@ -184,6 +194,7 @@ static int hcomm_window_publish(struct hcomm_window *window)
 	spin_unlock_bh(&mem->lock);
 
 	atomic_inc(&member->nr_windows);
+	atomic_add(window->nr_keys, &member->nr_keys);
 	xa_store(&member->windows, window->id, window, GFP_KERNEL_ACCOUNT);
 	hcomm_session_window_up(window);
 	return 0;

@@ -38,13 +38,12 @@ struct hcomm_window {
 	struct hcomm_member *member;
 	struct hcomm_mem *mem;
 	u32 id;
+	u32 nr_keys;			/* that a peer may have to keep */
 	u32 generation;
 	enum hcomm_window_state state;	/* mem->lock */
 	struct list_head mem_node;	/* mem->windows */
 	struct rdma_cgroup *cg;
 	struct work_struct quiesce_work;
-	struct list_head adverts;	/* session.c: peers that hold keys */
-	atomic_t adverts_left;		/* session.c: answers still missing */
 };
 
 /* The member's table of windows; freed with its last reference. */

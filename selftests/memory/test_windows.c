@@ -126,6 +126,25 @@ TEST_SLOW(windows, a_member_holds_many_but_not_any_number)
 	EXPECT_TRUE(EVENTUALLY(!win_attach(&self->b, self->target, 99)));
 }
 
+/* Each is counted, whatever memory it is of: a peer keeps keys for each. */
+TEST_SLOW(windows, a_members_windows_hold_so_many_bytes_together)
+{
+	const uint64_t length = 512ULL << 20, all = 256ULL << 30;
+	char *big = memory_map(length);
+	uint32_t object, i;
+
+	ASSERT_NE(big, MAP_FAILED);
+	ASSERT_EQ(mem_create(self->b.fd, big, length, &object), 0);
+	/* The fixture has a small one. */
+	for (i = 1; i < all / length; i++)
+		ASSERT_EQ(win_attach(&self->b, object, 100 + i), 0);
+	EXPECT_EQ(win_attach(&self->b, object, 99), -ENOSPC);
+	EXPECT_EQ(win_attach(&self->b, self->target, 98), 0);
+	ASSERT_EQ(win_detach(&self->b, 101), 0);
+	EXPECT_TRUE(quiesced(&self->b, 101));
+	EXPECT_TRUE(EVENTUALLY(!win_attach(&self->b, object, 99)));
+}
+
 TEST_F(windows, an_object_in_use_is_not_destroyed)
 {
 	EXPECT_EQ(win_attach(&self->b, self->target, 20), 0);

@@ -13,6 +13,7 @@
 #include "net/net.h"
 
 #define KIB	1024UL
+#define MIB	(1024 * KIB)
 
 static int present(struct pair *p)
 {
@@ -211,6 +212,34 @@ TEST_F_TIMEOUT(ends, wrong_secret_is_told_to_both, 300)
 	ASSERT_EQ(side_join(&self->p, 1), 0);
 	EXPECT_TRUE(in_error(&self->p.side[0], HCOMM_CAUSE_PROOF, 1, -EACCES));
 	EXPECT_TRUE(in_error(&self->p.side[1], HCOMM_CAUSE_PROOF, 0, -EACCES));
+}
+
+/* What is on its way may arrive, but the op has not been done for that. */
+TEST_F_TIMEOUT(ends, an_op_that_is_under_way_too_long_fails_the_group, 300)
+{
+	struct side *a = &self->p.side[0], *b = &self->p.side[1];
+	uint64_t until = now_ns() + 200 * SEC;
+	const size_t n = 48 * MIB;
+	struct hcomm_sqe *sqe;
+
+	self->p.group.op_timeout_ns = 100 * MSEC;
+	ASSERT_EQ(both_up(&self->p), 0);
+	ASSERT_EQ(pair_windows(&self->p, n, (size_t[PAIR]){}), 0);
+	/* Once keys are exchanged it is under way at once. */
+	while (run_data(a, HCOMM_OP_PUT, 0, 0, 4 * KIB)) {
+		ASSERT_LT(now_ns(), until);
+	}
+	memset(a->base, 1, n);
+	sqe = data_sqe(a, HCOMM_OP_PUT, 1, 0, 0, n);
+	sqe->flags = HCOMM_OPF_SIGNAL;
+	sqe->sem = 2;
+	sqe->delta = 1;
+	EXPECT_EQ(run(a), -ETIMEDOUT);
+	EXPECT_TRUE(in_error(a, HCOMM_CAUSE_TIMEOUT, 1, -ETIMEDOUT));
+	EXPECT_TRUE(in_error(b, HCOMM_CAUSE_TIMEOUT, 1, -ETIMEDOUT));
+	EXPECT_EQ(b->base[0], 1);
+	EXPECT_EQ(b->base[n - 1], 0);
+	EXPECT_EQ(sem_value(&b->r, 2), 0);
 }
 
 TEST_F_TIMEOUT(ends, leave_is_an_event_and_ends_ops, 300)
