@@ -84,8 +84,8 @@ static void hcomm_advert_drop(struct hcomm_link *link,
 	list_del(&advert->node);
 	hcomm_xfers_release(&advert->lingering);
 	if (advert->window) {
-		xa_erase(&link->windows,
-			 hcomm_advert_index(advert->rank, advert->id));
+		xa_erase_bh(&link->windows,
+			    hcomm_advert_index(advert->rank, advert->id));
 		hcomm_window_put(advert->window);
 	}
 	kfree(advert);
@@ -123,9 +123,9 @@ static void hcomm_advert_add(struct hcomm_link *link,
 	}
 	advert = kzalloc(sizeof(*advert), GFP_KERNEL_ACCOUNT);
 	if (!advert ||
-	    xa_err(xa_store(&link->windows,
-			    hcomm_advert_index(rank, window->id), advert,
-			    GFP_KERNEL_ACCOUNT))) {
+	    xa_err(xa_store_bh(&link->windows,
+			       hcomm_advert_index(rank, window->id), advert,
+			       GFP_KERNEL_ACCOUNT))) {
 		kfree(advert);
 		hcomm_window_put(window);
 		hcomm_session_reset(link->session, -ENOMEM);
