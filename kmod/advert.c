@@ -630,9 +630,29 @@ static int hcomm_rwin_publish(struct hcomm_link *link,
 	return 0;
 }
 
+/*
+ * A correct peer keeps to what is kept for it, but for adverts that overtake the
+ * news of older ones' end: its group fails, and nobody else.
+ */
+static void hcomm_remote_refused(struct hcomm_link *link, u32 rank)
+{
+	const struct hcomm_fault fault = {
+		.cause = HCOMM_CAUSE_PROTOCOL,
+		.error = -EDQUOT,
+		.rank = rank,
+	};
+
+	pr_warn_ratelimited("hcomm%u: session with %*phN: more windows or keys of rank %u than are kept: its group fails\n",
+			    link->session->fabric->nr, HCOMM_ID_BYTES,
+			    link->session->peer, rank);
+	hcomm_group_fail(link->group, &fault);
+	hcomm_session_group_fault(link->group, rank, &fault);
+}
+
 int hcomm_advert_received(struct hcomm_session *session,
 			  const struct hcomm_wire_msg *m)
 {
+	struct hcomm_link *refused = NULL;
 	struct hcomm_remote *remote = NULL;
 	struct hcomm_wire_keys keys;
 	struct hcomm_link *link;
@@ -647,13 +667,20 @@ int hcomm_advert_received(struct hcomm_session *session,
 	link = hcomm_link_find(session, m->h.group);
 	if (link)
 		remote = hcomm_remote_find(link, m->h.src);
-	if (!remote || xa_is_value(xa_load(&remote->windows, m->h.window)))
+	if (!remote || remote->refused ||
+	    xa_is_value(xa_load(&remote->windows, m->h.window)))
 		goto out;
 	if (!keys.first) {
 		if (remote->arriving)
 			hcomm_rwin_retire(remote->arriving, NULL);
 		remote->arriving = NULL;
 		rwin = hcomm_rwin_create(link, remote, m, &keys);
+		if (rwin == ERR_PTR(-EDQUOT)) {
+			remote->refused = true;
+			refused = link;
+			hcomm_link_get(link);
+			goto out;
+		}
 		ret = PTR_ERR_OR_ZERO(rwin);
 		if (ret)
 			goto out;
@@ -675,6 +702,10 @@ int hcomm_advert_received(struct hcomm_session *session,
 		ret = hcomm_rwin_publish(link, remote);
 out:
 	mutex_unlock(&session->links_lock);
+	if (refused) {
+		hcomm_remote_refused(refused, m->h.src);
+		hcomm_link_put(refused);
+	}
 	return ret;
 }
 

@@ -397,7 +397,7 @@ enum hcomm_session_state {
 struct hcomm_candidate {
 	u8 addr[16];
 	u16 port;
-	kuid_t uid;			/* of the member that named it, or invalid */
+	kuid_t uid[2];			/* of members that named it, or invalid */
 };
 
 struct hcomm_session {
@@ -536,6 +536,7 @@ struct hcomm_remote {
 	u32 rank;
 	bool gone;			/* links_lock */
 	bool busy;			/* links_lock, while settling */
+	bool refused;			/* links_lock: had too many windows or keys */
 	struct list_head answers;	/* links_lock: notes for GETs given up */
 	struct hcomm_rwin *arriving;	/* links_lock: keys are missing */
 	u32 nr_windows;			/* links_lock: with keys */

@@ -325,7 +325,8 @@ bool hcomm_links_sweep(struct hcomm_session *session)
 /* How long a member has waited for somebody there. */
 static s64 hcomm_link_waited_ms(const struct hcomm_link *link, ktime_t now)
 {
-	return xa_empty(&link->locals) ? 0 : ktime_ms_delta(now, link->born);
+	return xa_empty(&link->locals) || link->nr_remotes ? 0 :
+	       ktime_ms_delta(now, link->born);
 }
 
 s64 hcomm_links_waited_ms(struct hcomm_session *session, ktime_t now)
@@ -463,6 +464,7 @@ static int hcomm_link_add_local(struct hcomm_link *link,
 {
 	struct hcomm_remote *remote;
 	struct hcomm_local *local;
+	bool first = xa_empty(&link->locals);
 	unsigned long rank;
 	int ret;
 
@@ -480,6 +482,12 @@ static int hcomm_link_add_local(struct hcomm_link *link,
 	}
 	hcomm_member_get(member);
 	local->member = member;
+	if (first) {
+		link->born = ktime_get();
+		/* Nobody here has been told of their end, while nobody was here. */
+		xa_for_each(&link->remotes, rank, remote)
+			hcomm_rwins_drop(remote);
+	}
 	WRITE_ONCE(link->session->useless, 0);
 	xa_for_each(&link->remotes, rank, remote) {
 		if (remote->gone)
@@ -507,8 +515,6 @@ static bool hcomm_session_add_member(struct hcomm_session *session,
 	down = session->down;
 	if (!down) {
 		link = hcomm_link_of(session, member->group);
-		if (link && xa_empty(&link->locals))
-			link->born = ktime_get();
 		if (link)
 			ret = hcomm_link_add_local(link, member);
 		if (ret)
@@ -554,7 +560,7 @@ void hcomm_session_peers_set(struct hcomm_member *member)
 	u8 last[HCOMM_ID_BYTES] = {};
 	struct hcomm_session *session;
 	struct hcomm_peer peer;
-	bool later = false;
+	u32 stuck = HCOMM_NO_RANK;
 	bool added;
 	u32 rank;
 
@@ -570,7 +576,7 @@ void hcomm_session_peers_set(struct hcomm_member *member)
 			session = hcomm_session_want(instance->fabric, &peer,
 						     member->proc);
 			if (IS_ERR(session)) {
-				later = true;
+				stuck = min(stuck, rank);
 				break;
 			}
 			added = hcomm_session_add_member(session, member);
@@ -578,8 +584,8 @@ void hcomm_session_peers_set(struct hcomm_member *member)
 		} while (!added);
 		cond_resched();
 	}
-	if (later)
-		hcomm_member_seek_later(member);
+	if (stuck != HCOMM_NO_RANK)
+		hcomm_member_seek_later(member, stuck);
 }
 
 /* Whom the peer believes that the group failed: a member that it knows. */

@@ -346,14 +346,16 @@ static void hcomm_member_seek_work(struct work_struct *work)
 	hcomm_member_put(member);
 }
 
-void hcomm_member_seek_later(struct hcomm_member *member)
+void hcomm_member_seek_later(struct hcomm_member *member, u32 rank)
 {
+	unsigned long delay = HCOMM_SEEK_LEAST;
+
 	hcomm_member_get(member);
-	if (queue_delayed_work(hcomm_teardown_wq, &member->seek_work,
-			       READ_ONCE(member->seek_delay)))
-		WRITE_ONCE(member->seek_delay,
-			   min(2 * member->seek_delay, HCOMM_SEEK_MOST));
-	else
+	if (READ_ONCE(member->seek_stuck) == rank)
+		delay = min(2 * READ_ONCE(member->seek_delay), HCOMM_SEEK_MOST);
+	WRITE_ONCE(member->seek_stuck, rank);
+	WRITE_ONCE(member->seek_delay, delay);
+	if (!queue_delayed_work(hcomm_teardown_wq, &member->seek_work, delay))
 		hcomm_member_put(member);
 }
 
@@ -390,7 +392,7 @@ static void hcomm_member_init(struct hcomm_member *member,
 	INIT_WORK(&member->fail_work, hcomm_member_fail_work);
 	INIT_DELAYED_WORK(&member->expire_work, hcomm_ops_expire);
 	INIT_DELAYED_WORK(&member->seek_work, hcomm_member_seek_work);
-	member->seek_delay = HCOMM_SEEK_LEAST;
+	member->seek_stuck = HCOMM_NO_RANK;
 	mutex_init(&member->submit_lock);
 	spin_lock_init(&member->peers_lock);
 	mutex_init(&member->heaps_lock);

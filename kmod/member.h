@@ -64,7 +64,8 @@ struct hcomm_member {
 	struct work_struct fail_work;	/* slow half of a fault */
 	struct delayed_work expire_work; /* hcomm_ops_expire() */
 	struct delayed_work seek_work;	/* hcomm_member_seek_later() */
-	unsigned long seek_delay;	/* jiffies */
+	unsigned long seek_delay;	/* jiffies: longer while it gets no further */
+	u32 seek_stuck;			/* the first rank refused */
 
 	struct mutex submit_lock;	/* one submitter; taken killable */
 	struct xarray windows;		/* id -> hcomm_window, or a value once gone;
@@ -92,8 +93,11 @@ struct hcomm_member {
 int hcomm_member_join(struct hcomm_proc *proc, struct hcomm_join *arg);
 int hcomm_member_set_peers(struct hcomm_member *member,
 			   const struct hcomm_set_peers *arg);
-/* Looks for its peers again in a while; for now there are too many sessions. */
-void hcomm_member_seek_later(struct hcomm_member *member);
+/*
+ * Looks for its peers again in a while; for now there are too many sessions for
+ * @rank and some after it.
+ */
+void hcomm_member_seek_later(struct hcomm_member *member, u32 rank);
 /* Where @rank lives as this member was told, -ENOENT if not. Any context. */
 int hcomm_member_peer(struct hcomm_member *member, u32 rank,
 		      struct hcomm_peer *peer);

@@ -55,6 +55,7 @@
 #define HCOMM_SILENT_UNPROVEN_MS	2000	/* then it gives way */
 #define HCOMM_NOTES_IN_FLIGHT	64
 #define HCOMM_INBOX_MAX		1024
+#define HCOMM_INBOX_NEW		128	/* of whoever it is */
 #define HCOMM_SESSIONS_NEW	256
 #define HCOMM_SESSIONS_NEW_UID	64
 #define HCOMM_SESSIONS_BIG	64
@@ -130,16 +131,21 @@ void hcomm_session_violated(struct hcomm_session *session,
 void hcomm_session_superseded(struct hcomm_session *session)
 {
 	ktime_t now = ktime_get();
-	s64 silent = ktime_ms_delta(now, READ_ONCE(session->heard));
-	s64 age = ktime_ms_delta(now, READ_ONCE(session->opened));
+	s64 silent, age;
 	bool yields;
 
+	/* One that opens meanwhile has been heard of. */
+	spin_lock_bh(&session->lock);
+	silent = ktime_ms_delta(now, READ_ONCE(session->heard));
+	age = ktime_ms_delta(now, session->opened);
 	if (READ_ONCE(session->proven))
 		yields = silent > READ_ONCE(hcomm_dead_after_ms);
 	else
 		yields = silent > HCOMM_SILENT_UNPROVEN_MS ||
 			 age > HCOMM_USELESS_MS;
-	if (yields && READ_ONCE(session->state) == HCOMM_SESSION_OPEN)
+	yields &= session->state == HCOMM_SESSION_OPEN;
+	spin_unlock_bh(&session->lock);
+	if (yields)
 		hcomm_session_reset(session, -ECONNRESET);
 }
 
@@ -497,9 +503,6 @@ out:
 	if (ret == -EPROTO)
 		hcomm_session_violated(session, &m.h,
 				       "a message about the session is wrong");
-	else if (ret == -EDQUOT)
-		hcomm_session_violated(session, &m.h,
-				       "more windows or keys of a rank than are kept");
 	else if (ret)
 		hcomm_session_reset(session, ret);
 }
@@ -574,7 +577,8 @@ static bool hcomm_inbox_add(struct hcomm_session *session,
 	bool room;
 
 	spin_lock_bh(&session->lock);
-	room = session->inbox_count < HCOMM_INBOX_MAX;
+	room = session->inbox_count < (session->state == HCOMM_SESSION_NEW ?
+				       HCOMM_INBOX_NEW : HCOMM_INBOX_MAX);
 	if (room) {
 		session->inbox_count++;
 		list_add_tail(&letter->node, &session->inbox);
@@ -673,7 +677,8 @@ static void hcomm_session_check(struct hcomm_session *session)
 	connected = hcomm_path_connected(session->path.state);
 	spin_unlock_bh(&session->lock);
 	if (state == HCOMM_SESSION_NEW) {
-		if (hcomm_links_waited_ms(session, now) > HCOMM_CONNECT_MS)
+		if (hcomm_links_waited_ms(session, now) > HCOMM_CONNECT_MS &&
+		    READ_ONCE(session->state) == HCOMM_SESSION_NEW)
 			hcomm_session_reset(session, -ENETUNREACH);
 	} else if (hcomm_adverts_overdue(session, connected)) {
 		hcomm_session_reset(session, -ETIMEDOUT);
@@ -848,31 +853,48 @@ static struct hcomm_session *hcomm_session_open(struct hcomm_fabric *fabric,
 	return session ?: ERR_PTR(-EAGAIN);
 }
 
+/* How many candidates @uid has named; of nobody: more than anybody. */
 static unsigned int hcomm_candidates_of(const struct hcomm_session *session,
 					kuid_t uid)
 {
+	const struct hcomm_candidate *c = session->candidates;
 	unsigned int i, n = 0;
 
+	if (!uid_valid(uid))
+		return UINT_MAX;
 	for (i = 0; i < session->nr_candidates; i++)
-		n += uid_eq(session->candidates[i].uid, uid);
+		n += uid_eq(c[i].uid[0], uid) || uid_eq(c[i].uid[1], uid);
 	return n;
 }
 
-/* The oldest of the network's, or else of the user who gave the most. */
+/* The oldest of those whose most modest user has named the most. */
 static unsigned int hcomm_candidate_victim(const struct hcomm_session *session)
 {
 	const struct hcomm_candidate *c = session->candidates;
-	unsigned int i, most = 0, victim = 0;
+	unsigned int i, n, most = 0, victim = 0;
 
 	for (i = 0; i < session->nr_candidates; i++) {
-		if (!uid_valid(c[i].uid))
-			return i;
-		if (hcomm_candidates_of(session, c[i].uid) > most) {
-			most = hcomm_candidates_of(session, c[i].uid);
+		n = min(hcomm_candidates_of(session, c[i].uid[0]),
+			hcomm_candidates_of(session, c[i].uid[1]));
+		if (n > most) {
+			most = n;
 			victim = i;
 		}
 	}
 	return victim;
+}
+
+/* @uid names it, too: takes the place of nobody, or of who names more. */
+static void hcomm_candidate_claim(const struct hcomm_session *session,
+				  struct hcomm_candidate *c, kuid_t uid)
+{
+	bool second;
+
+	if (!uid_valid(uid) || uid_eq(c->uid[0], uid) || uid_eq(c->uid[1], uid))
+		return;
+	second = hcomm_candidates_of(session, c->uid[1]) >
+		 hcomm_candidates_of(session, c->uid[0]);
+	c->uid[second] = uid;
 }
 
 /* A member's hint displaces one, a hint from the network does not. */
@@ -910,15 +932,15 @@ static void hcomm_session_hint(struct hcomm_session *session,
 		if (c->port == peer->port && !memcmp(c->addr, peer->addr, 16))
 			break;
 	}
-	/* What two users name is the gift of neither. */
-	if (i < session->nr_candidates && uid_valid(uid) && !uid_eq(c->uid, uid))
-		c->uid = uid_valid(c->uid) ? GLOBAL_ROOT_UID : uid;
+	if (i < session->nr_candidates)
+		hcomm_candidate_claim(session, c, uid);
 	c = i == session->nr_candidates ?
 	    hcomm_session_candidate(session, uid) : NULL;
 	if (c) {
 		memcpy(c->addr, peer->addr, 16);
 		c->port = peer->port;
-		c->uid = uid;
+		c->uid[0] = uid;
+		c->uid[1] = INVALID_UID;
 	}
 	/* Nothing is queued once end_work may have looked. */
 	queue_delayed_work(hcomm_teardown_wq, &session->path.work, 0);
