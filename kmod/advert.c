@@ -667,7 +667,8 @@ int hcomm_advert_received(struct hcomm_session *session,
 	link = hcomm_link_find(session, m->h.group);
 	if (link)
 		remote = hcomm_remote_find(link, m->h.src);
-	if (!remote || remote->refused ||
+	/* The rest of one whose beginning nobody here saw. */
+	if (!remote || remote->refused || (keys.first && !remote->arriving) ||
 	    xa_is_value(xa_load(&remote->windows, m->h.window)))
 		goto out;
 	if (!keys.first) {

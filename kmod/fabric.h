@@ -550,7 +550,9 @@ struct hcomm_local {
 	u32 proofs;			/* sent so far */
 	bool told;			/* the peer took note of the last one */
 	bool leaving;
+	bool overdue;			/* lingered for HCOMM_LINGER_TIME */
 	bool busy;			/* while settling: still on a queue pair */
+	unsigned long until;		/* jiffies: lingers, while connected */
 	enum hcomm_cause cause;
 };
 
@@ -597,7 +599,7 @@ void hcomm_link_abort_received(struct hcomm_session *session,
 unsigned int hcomm_links_end(struct hcomm_session *session, int error);
 #define HCOMM_CONNECT_MS	60000	/* that a group waits for a connection */
 /* Drops links that nobody uses; true if a member of ours is left. */
-bool hcomm_links_sweep(struct hcomm_session *session);
+bool hcomm_links_sweep(struct hcomm_session *session, bool connected);
 /* Takes no member any more, if it has been useless since before @since. */
 bool hcomm_links_close(struct hcomm_session *session, ktime_t since);
 /* How long who has waited longest has. */

@@ -41,6 +41,8 @@
 #include "session.h"
 #include "window.h"
 
+#define HCOMM_LINGER_TIME	(5 * HZ)	/* hcomm_local_lingers() */
+
 /* ------------------------------------------------------------ proofs */
 
 #define HCOMM_MAC_BYTES		32
@@ -302,7 +304,40 @@ static void hcomm_link_unclaim(struct hcomm_link *link)
 	mutex_unlock(&group->lock);
 }
 
-bool hcomm_links_sweep(struct hcomm_session *session)
+/*
+ * One that ended and has proven itself to a peer that has not: it may be believed
+ * there to be alive, and how the peer calls the group is known with its proof.
+ */
+static bool hcomm_local_lingers(const struct hcomm_link *link,
+				const struct hcomm_local *local)
+{
+	return local->leaving && local->proofs && !local->overdue &&
+	       !link->peer_handle;
+}
+
+/* Forgets those that lingered for too long; true if another is left. */
+static bool hcomm_link_used(struct hcomm_link *link, bool connected)
+{
+	struct hcomm_local *local;
+	unsigned long rank;
+	bool overdue = false;
+	bool used = false;
+
+	xa_for_each(&link->locals, rank, local) {
+		if (!hcomm_local_lingers(link, local))
+			used = true;
+		else if (!connected)
+			local->until = jiffies + HCOMM_LINGER_TIME;
+		else
+			local->overdue = time_after(jiffies, local->until);
+		overdue |= local->overdue;
+	}
+	if (overdue)
+		hcomm_link_settle(link);
+	return used;
+}
+
+bool hcomm_links_sweep(struct hcomm_session *session, bool connected)
 {
 	struct hcomm_link *link, *next;
 	bool used = false;
@@ -311,7 +346,7 @@ bool hcomm_links_sweep(struct hcomm_session *session)
 	list_for_each_entry_safe(link, next, &session->links, session_node) {
 		/* Proven there or not: the peer may have taken our proof. */
 		if (!xa_empty(&link->locals)) {
-			used = true;
+			used |= hcomm_link_used(link, connected);
 		} else if (list_empty(&link->adverts) &&
 			   list_empty(&link->dying)) {
 			hcomm_link_unclaim(link);
@@ -482,12 +517,8 @@ static int hcomm_link_add_local(struct hcomm_link *link,
 	}
 	hcomm_member_get(member);
 	local->member = member;
-	if (first) {
+	if (first)
 		link->born = ktime_get();
-		/* Nobody here has been told of their end, while nobody was here. */
-		xa_for_each(&link->remotes, rank, remote)
-			hcomm_rwins_drop(remote);
-	}
 	WRITE_ONCE(link->session->useless, 0);
 	xa_for_each(&link->remotes, rank, remote) {
 		if (remote->gone)
@@ -675,7 +706,8 @@ void hcomm_link_settle(struct hcomm_link *link)
 	}
 	hcomm_link_tell_fault(link);
 	xa_for_each(&link->locals, rank, local) {
-		if (!local->leaving || local->busy) {
+		if (!local->leaving || local->busy ||
+		    hcomm_local_lingers(link, local)) {
 			local->busy = false;
 			continue;
 		}
@@ -739,6 +771,7 @@ void hcomm_session_member_down(struct hcomm_member *member,
 		if (local && local->member == member) {
 			local->leaving = true;
 			local->cause = cause;
+			local->until = jiffies + HCOMM_LINGER_TIME;
 			hcomm_link_kill(links[i], true, member->rank,
 					-ESHUTDOWN, true);
 			hcomm_link_settle(links[i]);
@@ -891,11 +924,46 @@ static void hcomm_link_untell(struct hcomm_link *link)
 	spin_unlock_bh(&link->group->links_lock);
 }
 
+/* The lowest proven rank of the link, or one that a member expects there. */
+static u32 hcomm_link_culprit(struct hcomm_link *link)
+{
+	struct hcomm_remote *remote;
+	struct hcomm_local *local;
+	struct hcomm_peer peer;
+	unsigned long rank;
+	u32 r;
+
+	xa_for_each(&link->remotes, rank, remote)
+		if (!remote->gone)
+			return rank;
+	xa_for_each(&link->locals, rank, local)
+		for (r = 0; r < link->group->size; r++)
+			if (!hcomm_member_peer(local->member, r, &peer) &&
+			    !hcomm_group_remote_gone(link->group, r) &&
+			    !memcmp(peer.instance_id, link->session->peer, 16))
+				return r;
+	return HCOMM_NO_RANK;
+}
+
+/* A rank's process has ended, for those who stay. */
+static void hcomm_group_bereaved(struct hcomm_group *group, u32 rank)
+{
+	const struct hcomm_fault fault = {
+		.cause = HCOMM_CAUSE_PROCESS,
+		.error = -EOWNERDEAD,
+		.rank = rank,
+	};
+
+	hcomm_group_event(group, HCOMM_EVENT_MEMBER_DEAD, rank, 0);
+	hcomm_group_fail(group, &fault);
+}
+
 static int hcomm_prove_accept(struct hcomm_session *session,
 			      struct hcomm_group *group,
 			      const struct hcomm_wire_prove *prove, bool reply)
 {
 	struct hcomm_link *link;
+	u32 lost = HCOMM_NO_RANK;
 	bool fresh = false;
 	int ret = -ENOMEM;
 
@@ -904,11 +972,19 @@ static int hcomm_prove_accept(struct hcomm_session *session,
 	if (!link)
 		goto out;
 	ret = -EPROTO;
-	/* A group that its last member left gets a new handle when one comes. */
-	if (!prove->handle ||
-	    (link->nr_remotes && link->peer_handle != prove->handle))
+	if (!prove->handle)
 		goto out;
+	/*
+	 * A group that its last member left gets a new handle when one comes:
+	 * those we knew have ended before they knew how we call it.
+	 */
+	if (link->nr_remotes && link->peer_handle != prove->handle) {
+		lost = hcomm_link_culprit(link);
+		ret = 0;
+		goto out;
+	}
 	link->peer_handle = prove->handle;
+	hcomm_link_settle(link);
 	if (reply)
 		hcomm_link_untell(link);
 	ret = 0;
@@ -932,6 +1008,51 @@ out:
 	if (session->down)
 		ret = 0;
 	mutex_unlock(&session->links_lock);
+	if (lost != HCOMM_NO_RANK)
+		hcomm_group_bereaved(group, lost);
+	return ret;
+}
+
+/* The link of a group that is gone here, but not for the peer; referenced. */
+static struct hcomm_link *hcomm_link_left(struct hcomm_session *session,
+					  const u8 *group_id)
+{
+	struct hcomm_link *link;
+
+	mutex_lock(&session->links_lock);
+	list_for_each_entry(link, &session->links, session_node) {
+		if (link->peer_handle || xa_empty(&link->locals) ||
+		    memcmp(link->group->id, group_id, sizeof(link->group->id)))
+			continue;
+		hcomm_link_get(link);
+		mutex_unlock(&session->links_lock);
+		return link;
+	}
+	mutex_unlock(&session->links_lock);
+	return NULL;
+}
+
+/* The peer proves itself to members of ours that have ended: tells it so. */
+static int hcomm_prove_left(struct hcomm_session *session,
+			    const struct hcomm_wire_prove *prove)
+{
+	struct hcomm_link *link = hcomm_link_left(session, prove->group_id);
+	u8 mac[HCOMM_MAC_BYTES];
+	int ret;
+
+	/* Not known yet: our first member will ask for it again. */
+	if (!link)
+		return 0;
+	ret = hcomm_claim_mac(session, link->group, false, prove->rank,
+			      prove->handle, mac);
+	if (!ret && !crypto_memneq(mac, prove->mac, sizeof(mac))) {
+		mutex_lock(&session->links_lock);
+		if (!link->peer_handle)
+			link->peer_handle = prove->handle;
+		hcomm_link_settle(link);
+		mutex_unlock(&session->links_lock);
+	}
+	hcomm_link_put(link);
 	return ret;
 }
 
@@ -947,9 +1068,8 @@ int hcomm_link_prove_received(struct hcomm_session *session,
 	if (ret)
 		return ret;
 	group = hcomm_group_by_id(session->fabric->instance, prove.group_id);
-	/* Not known yet: our first member will ask for it again. */
 	if (!group)
-		return 0;
+		return hcomm_prove_left(session, &prove);
 	ret = hcomm_claim_mac(session, group, false, prove.rank, prove.handle,
 			      mac);
 	if (ret)
@@ -992,18 +1112,10 @@ void hcomm_link_prove_failed(struct hcomm_session *session,
 static void hcomm_remote_mourn(struct hcomm_group *group, u32 rank,
 			       enum hcomm_cause cause)
 {
-	const struct hcomm_fault fault = {
-		.cause = HCOMM_CAUSE_PROCESS,
-		.error = -EOWNERDEAD,
-		.rank = rank,
-	};
-
-	if (cause == HCOMM_CAUSE_NONE) {
+	if (cause == HCOMM_CAUSE_NONE)
 		hcomm_group_event(group, HCOMM_EVENT_MEMBER_LEFT, rank, 0);
-		return;
-	}
-	hcomm_group_event(group, HCOMM_EVENT_MEMBER_DEAD, rank, 0);
-	hcomm_group_fail(group, &fault);
+	else
+		hcomm_group_bereaved(group, rank);
 }
 
 void hcomm_link_remote_gone(struct hcomm_session *session,
@@ -1109,27 +1221,6 @@ void hcomm_link_abort_received(struct hcomm_session *session,
 	hcomm_group_fail(link->group, &fault);
 	hcomm_links_fault(link->group, m->h.src, &fault, link);
 	hcomm_link_put(link);
-}
-
-/* The lowest proven rank of the link, or one that a member expects there. */
-static u32 hcomm_link_culprit(struct hcomm_link *link)
-{
-	struct hcomm_remote *remote;
-	struct hcomm_local *local;
-	struct hcomm_peer peer;
-	unsigned long rank;
-	u32 r;
-
-	xa_for_each(&link->remotes, rank, remote)
-		if (!remote->gone)
-			return rank;
-	xa_for_each(&link->locals, rank, local)
-		for (r = 0; r < link->group->size; r++)
-			if (!hcomm_member_peer(local->member, r, &peer) &&
-			    !hcomm_group_remote_gone(link->group, r) &&
-			    !memcmp(peer.instance_id, link->session->peer, 16))
-				return r;
-	return HCOMM_NO_RANK;
 }
 
 /* Takes a link of a dead session apart; its fault in *@fault, if it has one. */

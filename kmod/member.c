@@ -353,10 +353,12 @@ void hcomm_member_seek_later(struct hcomm_member *member, u32 rank)
 	hcomm_member_get(member);
 	if (READ_ONCE(member->seek_stuck) == rank)
 		delay = min(2 * READ_ONCE(member->seek_delay), HCOMM_SEEK_MOST);
-	WRITE_ONCE(member->seek_stuck, rank);
-	WRITE_ONCE(member->seek_delay, delay);
-	if (!queue_delayed_work(hcomm_teardown_wq, &member->seek_work, delay))
+	if (queue_delayed_work(hcomm_teardown_wq, &member->seek_work, delay)) {
+		WRITE_ONCE(member->seek_stuck, rank);
+		WRITE_ONCE(member->seek_delay, delay);
+	} else {
 		hcomm_member_put(member);
+	}
 }
 
 int hcomm_member_peer(struct hcomm_member *member, u32 rank,

@@ -635,7 +635,9 @@ static void hcomm_session_goodbye(struct hcomm_session *session)
 /* True when the session has no reason to exist any more. */
 static bool hcomm_session_useless(struct hcomm_session *session, ktime_t now)
 {
-	if (hcomm_links_sweep(session)) {
+	bool connected = hcomm_path_connected(READ_ONCE(session->path.state));
+
+	if (hcomm_links_sweep(session, connected)) {
 		WRITE_ONCE(session->useless, 0);
 		return false;
 	}

@@ -86,12 +86,12 @@ static void hcomm_window_quiesce_work(struct work_struct *work)
 	/* Who reads the event may attach another, too. */
 	atomic_sub(window->nr_keys, &member->nr_keys);
 	atomic_dec(&member->nr_windows);
+	hcomm_cgroup_uncharge(HCOMM_CHARGE_WINDOW, window->cg);
 	hcomm_member_lock(member);
 	hcomm_event_raise(member, HCOMM_EVENT_QUIESCED, member->rank,
 			  window->id);
 	hcomm_member_unlock(member);
 
-	hcomm_cgroup_uncharge(HCOMM_CHARGE_WINDOW, window->cg);
 	hcomm_member_put(member);
 	kfree_rcu(window, rcu);
 }

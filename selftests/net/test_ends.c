@@ -221,8 +221,20 @@ TEST_F_TIMEOUT(ends, an_op_that_is_under_way_too_long_fails_the_group, 300)
 	uint64_t until = now_ns() + 200 * SEC;
 	const size_t n = 48 * MIB;
 	struct hcomm_sqe *sqe;
+	uint64_t took;
 
-	self->p.group.op_timeout_ns = 100 * MSEC;
+	/* A small one is done in time, a large one is not, on any machine. */
+	ASSERT_EQ(both_up(&self->p), 0);
+	ASSERT_EQ(pair_windows(&self->p, 4 * KIB, (size_t[PAIR]){}), 0);
+	ASSERT_EQ(run_data(a, HCOMM_OP_PUT, 0, 0, 4 * KIB), 0);
+	took = now_ns();
+	ASSERT_EQ(run_data(a, HCOMM_OP_PUT, 0, 0, 4 * KIB), 0);
+	took = now_ns() - took;
+	pair_end(&self->p);
+
+	memset(self->p.side, 0, sizeof(self->p.side));
+	group_new(&self->p.group, PAIR);
+	self->p.group.op_timeout_ns = 50 * MSEC + 20 * took;
 	ASSERT_EQ(both_up(&self->p), 0);
 	ASSERT_EQ(pair_windows(&self->p, n, (size_t[PAIR]){}), 0);
 	/* Once keys are exchanged it is under way at once. */
@@ -240,6 +252,33 @@ TEST_F_TIMEOUT(ends, an_op_that_is_under_way_too_long_fails_the_group, 300)
 	EXPECT_EQ(b->base[0], 1);
 	EXPECT_EQ(b->base[n - 1], 0);
 	EXPECT_EQ(sem_value(&b->r, 2), 0);
+}
+
+/* What names it to the peer comes with the peer's proof, which it does not see. */
+TEST_F_TIMEOUT(ends, a_rank_that_dies_before_it_hears_the_peer_is_missed, 300)
+{
+	struct side *a = &self->p.side[0], *b = &self->p.side[1];
+	struct side keep[PAIR];
+	struct hcomm_event event;
+	unsigned int i;
+
+	/* Another group keeps the session open. */
+	ASSERT_EQ(both_up(&self->p), 0);
+	memcpy(keep, self->p.side, sizeof(keep));
+	for (i = 0; i < 10; i++) {
+		memset(self->p.side, 0, sizeof(self->p.side));
+		group_new(&self->p.group, PAIR);
+		ASSERT_EQ(side_join(&self->p, 1), 0);
+		ASSERT_EQ(side_join(&self->p, 0), 0);
+		close(a->r.fd);
+		a->r.fd = 0;
+		ASSERT_TRUE(wait_event(&b->r, HCOMM_EVENT_MEMBER_UP, &event));
+		EXPECT_TRUE(in_error(b, HCOMM_CAUSE_PROCESS, 0, -EOWNERDEAD));
+		side_end(b);
+		b->r.fd = 0;
+	}
+	side_end(&keep[0]);
+	side_end(&keep[1]);
 }
 
 TEST_F_TIMEOUT(ends, leave_is_an_event_and_ends_ops, 300)
