@@ -667,7 +667,7 @@ int hcomm_advert_received(struct hcomm_session *session,
 	link = hcomm_link_find(session, m->h.group);
 	if (link)
 		remote = hcomm_remote_find(link, m->h.src);
-	/* The rest of one whose beginning nobody here saw. */
+	/* A rest (first > 0) may be of an advert that began before @remote did. */
 	if (!remote || remote->refused || (keys.first && !remote->arriving) ||
 	    xa_is_value(xa_load(&remote->windows, m->h.window)))
 		goto out;

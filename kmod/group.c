@@ -279,3 +279,16 @@ void hcomm_group_event(struct hcomm_group *group, enum hcomm_event_kind kind,
 		hcomm_member_put(member);
 	}
 }
+
+void hcomm_group_mourn(struct hcomm_group *group, u32 rank,
+		       enum hcomm_cause cause)
+{
+	const struct hcomm_fault fault = hcomm_fault_of_death(rank);
+
+	if (cause == HCOMM_CAUSE_NONE) {
+		hcomm_group_event(group, HCOMM_EVENT_MEMBER_LEFT, rank, 0);
+		return;
+	}
+	hcomm_group_event(group, HCOMM_EVENT_MEMBER_DEAD, rank, 0);
+	hcomm_group_fail(group, &fault);
+}

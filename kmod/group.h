@@ -101,4 +101,18 @@ bool hcomm_group_failed(struct hcomm_group *group, struct hcomm_fault *fault);
 void hcomm_group_event(struct hcomm_group *group, enum hcomm_event_kind kind,
 		       u32 rank, u64 value);
 
+/* The fault of a group that lost the process of @rank. */
+static inline struct hcomm_fault hcomm_fault_of_death(u32 rank)
+{
+	return (struct hcomm_fault) {
+		.cause = HCOMM_CAUSE_PROCESS,
+		.error = -EOWNERDEAD,
+		.rank = rank,
+	};
+}
+
+/* What the end of @rank, here or elsewhere, means for those here who stay. */
+void hcomm_group_mourn(struct hcomm_group *group, u32 rank,
+		       enum hcomm_cause cause);
+
 #endif

@@ -945,19 +945,6 @@ static u32 hcomm_link_culprit(struct hcomm_link *link)
 	return HCOMM_NO_RANK;
 }
 
-/* A rank's process has ended, for those who stay. */
-static void hcomm_group_bereaved(struct hcomm_group *group, u32 rank)
-{
-	const struct hcomm_fault fault = {
-		.cause = HCOMM_CAUSE_PROCESS,
-		.error = -EOWNERDEAD,
-		.rank = rank,
-	};
-
-	hcomm_group_event(group, HCOMM_EVENT_MEMBER_DEAD, rank, 0);
-	hcomm_group_fail(group, &fault);
-}
-
 static int hcomm_prove_accept(struct hcomm_session *session,
 			      struct hcomm_group *group,
 			      const struct hcomm_wire_prove *prove, bool reply)
@@ -1009,26 +996,21 @@ out:
 		ret = 0;
 	mutex_unlock(&session->links_lock);
 	if (lost != HCOMM_NO_RANK)
-		hcomm_group_bereaved(group, lost);
+		hcomm_group_mourn(group, lost, HCOMM_CAUSE_PROCESS);
 	return ret;
 }
 
-/* The link of a group that is gone here, but not for the peer; referenced. */
+/* The link of a group that is gone here, but not for the peer. */
 static struct hcomm_link *hcomm_link_left(struct hcomm_session *session,
 					  const u8 *group_id)
 {
 	struct hcomm_link *link;
 
-	mutex_lock(&session->links_lock);
-	list_for_each_entry(link, &session->links, session_node) {
-		if (link->peer_handle || xa_empty(&link->locals) ||
-		    memcmp(link->group->id, group_id, sizeof(link->group->id)))
-			continue;
-		hcomm_link_get(link);
-		mutex_unlock(&session->links_lock);
-		return link;
-	}
-	mutex_unlock(&session->links_lock);
+	lockdep_assert_held(&session->links_lock);
+	list_for_each_entry(link, &session->links, session_node)
+		if (!link->peer_handle && !xa_empty(&link->locals) &&
+		    !memcmp(link->group->id, group_id, sizeof(link->group->id)))
+			return link;
 	return NULL;
 }
 
@@ -1036,23 +1018,23 @@ static struct hcomm_link *hcomm_link_left(struct hcomm_session *session,
 static int hcomm_prove_left(struct hcomm_session *session,
 			    const struct hcomm_wire_prove *prove)
 {
-	struct hcomm_link *link = hcomm_link_left(session, prove->group_id);
+	struct hcomm_link *link;
 	u8 mac[HCOMM_MAC_BYTES];
-	int ret;
+	int ret = 0;
 
+	mutex_lock(&session->links_lock);
+	link = hcomm_link_left(session, prove->group_id);
 	/* Not known yet: our first member will ask for it again. */
 	if (!link)
-		return 0;
+		goto out;
 	ret = hcomm_claim_mac(session, link->group, false, prove->rank,
 			      prove->handle, mac);
 	if (!ret && !crypto_memneq(mac, prove->mac, sizeof(mac))) {
-		mutex_lock(&session->links_lock);
-		if (!link->peer_handle)
-			link->peer_handle = prove->handle;
+		link->peer_handle = prove->handle;
 		hcomm_link_settle(link);
-		mutex_unlock(&session->links_lock);
 	}
-	hcomm_link_put(link);
+out:
+	mutex_unlock(&session->links_lock);
 	return ret;
 }
 
@@ -1108,16 +1090,6 @@ void hcomm_link_prove_failed(struct hcomm_session *session,
 
 /* --------------------------------------------------- death and faults */
 
-/* What a rank's end means for those who stay. */
-static void hcomm_remote_mourn(struct hcomm_group *group, u32 rank,
-			       enum hcomm_cause cause)
-{
-	if (cause == HCOMM_CAUSE_NONE)
-		hcomm_group_event(group, HCOMM_EVENT_MEMBER_LEFT, rank, 0);
-	else
-		hcomm_group_bereaved(group, rank);
-}
-
 void hcomm_link_remote_gone(struct hcomm_session *session,
 			    const struct hcomm_wire_msg *m)
 {
@@ -1145,7 +1117,7 @@ void hcomm_link_remote_gone(struct hcomm_session *session,
 	mutex_unlock(&session->links_lock);
 
 	hcomm_endpoints_fail(link->group, m->h.src, -ESHUTDOWN);
-	hcomm_remote_mourn(link->group, m->h.src, cause);
+	hcomm_group_mourn(link->group, m->h.src, cause);
 	hcomm_link_put(link);
 }
 

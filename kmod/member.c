@@ -183,22 +183,12 @@ static void hcomm_member_fail_work(struct work_struct *work)
 static void hcomm_member_tell_local(struct hcomm_member *member,
 				    enum hcomm_cause cause)
 {
-	const struct hcomm_fault fault = {
-		.cause = HCOMM_CAUSE_PROCESS,
-		.error = -EOWNERDEAD,
-		.rank = member->rank,
-	};
+	const struct hcomm_fault fault = hcomm_fault_of_death(member->rank);
 
-	if (cause == HCOMM_CAUSE_NONE) {
-		hcomm_group_event(member->group, HCOMM_EVENT_MEMBER_LEFT,
-				  member->rank, 0);
-		return;
-	}
-	hcomm_group_event(member->group, HCOMM_EVENT_MEMBER_DEAD,
-			  member->rank, 0);
-	hcomm_group_fail(member->group, &fault);
+	hcomm_group_mourn(member->group, member->rank, cause);
 	/* Ahead of its MEMBER_GONE, which waits for what it had posted. */
-	hcomm_session_group_fault(member->group, member->rank, &fault);
+	if (cause != HCOMM_CAUSE_NONE)
+		hcomm_session_group_fault(member->group, member->rank, &fault);
 }
 
 void hcomm_member_end(struct hcomm_member *member, enum hcomm_cause cause)

@@ -900,21 +900,25 @@ static void hcomm_candidate_claim(const struct hcomm_session *session,
 }
 
 /* A member's hint displaces one, a hint from the network does not. */
-static struct hcomm_candidate *
-hcomm_session_candidate(struct hcomm_session *session, kuid_t uid)
+static void hcomm_candidate_add(struct hcomm_session *session,
+				const struct hcomm_peer *peer, kuid_t uid)
 {
 	struct hcomm_candidate *c = session->candidates;
 	unsigned int victim;
 
 	if (session->nr_candidates == HCOMM_CANDIDATES) {
 		if (!uid_valid(uid))
-			return NULL;
+			return;
 		victim = hcomm_candidate_victim(session);
 		session->nr_candidates--;
 		memmove(c + victim, c + victim + 1,
 			(session->nr_candidates - victim) * sizeof(*c));
 	}
-	return c + session->nr_candidates++;
+	c += session->nr_candidates++;
+	memcpy(c->addr, peer->addr, sizeof(c->addr));
+	c->port = peer->port;
+	c->uid[0] = uid;
+	c->uid[1] = INVALID_UID;
 }
 
 static void hcomm_session_hint(struct hcomm_session *session,
@@ -936,14 +940,8 @@ static void hcomm_session_hint(struct hcomm_session *session,
 	}
 	if (i < session->nr_candidates)
 		hcomm_candidate_claim(session, c, uid);
-	c = i == session->nr_candidates ?
-	    hcomm_session_candidate(session, uid) : NULL;
-	if (c) {
-		memcpy(c->addr, peer->addr, 16);
-		c->port = peer->port;
-		c->uid[0] = uid;
-		c->uid[1] = INVALID_UID;
-	}
+	else
+		hcomm_candidate_add(session, peer, uid);
 	/* Nothing is queued once end_work may have looked. */
 	queue_delayed_work(hcomm_teardown_wq, &session->path.work, 0);
 out:

@@ -124,7 +124,8 @@ test_a_path_is_back_soon_after_its_link_is()
 	ip link set h0l0 down
 	ports_are DOWN
 	# The other link leads nowhere here: attempts over it must not cost the
-	# session its life, nor the path the time once its own link is back.
+	# session its life, nor the path the time once its own link is back: the
+	# drain of such an attempt takes 5 s at the most.
 	sleep 7
 	ip link set h0l0 up
 	ok=0
