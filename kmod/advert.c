@@ -668,7 +668,8 @@ int hcomm_advert_received(struct hcomm_session *session,
 	if (link)
 		remote = hcomm_remote_find(link, m->h.src);
 	/* A rest (first > 0) may be of an advert that began before @remote did. */
-	if (!remote || remote->refused || (keys.first && !remote->arriving) ||
+	if (!remote || remote->refused || link->renewing ||
+	    (keys.first && !remote->arriving) ||
 	    xa_is_value(xa_load(&remote->windows, m->h.window)))
 		goto out;
 	if (!keys.first) {

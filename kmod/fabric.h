@@ -422,6 +422,7 @@ struct hcomm_session {
 	unsigned int inbox_count;
 	struct hcomm_candidate candidates[HCOMM_CANDIDATES];
 	unsigned int nr_candidates;
+	unsigned int lingering;		/* links_lock: locals without a member */
 	ktime_t heard;			/* last message of the peer */
 	ktime_t opened;
 	ktime_t useless;		/* since when no member is here, 0: not so */
@@ -546,8 +547,8 @@ struct hcomm_remote {
 
 /* A local member as this session knows it. */
 struct hcomm_local {
-	struct hcomm_member *member;	/* referenced */
-	u32 proofs;			/* sent so far */
+	struct hcomm_member *member;	/* referenced; NULL: it only lingers */
+	u32 proofs;			/* that the peer may have taken */
 	bool told;			/* the peer took note of the last one */
 	bool leaving;
 	bool overdue;			/* lingered for HCOMM_LINGER_TIME */
@@ -565,6 +566,8 @@ struct hcomm_link {
 	struct list_head session_node;	/* links_lock */
 	struct list_head group_node;	/* group->links_lock */
 	u32 peer_handle;		/* 0: nothing proven yet */
+	bool peer_left;			/* links_lock: all we knew there are gone */
+	bool renewing;			/* links_lock: adverts are of an earlier time */
 	ktime_t born;			/* links_lock: when the first member came */
 	bool asked;			/* links_lock: asked the peer to prove */
 	bool faulted;			/* group->links_lock, with all of fault* */

@@ -42,6 +42,7 @@
 #include "window.h"
 
 #define HCOMM_LINGER_TIME	(5 * HZ)	/* hcomm_local_lingers() */
+#define HCOMM_MAX_LINGERING	1024	/* per session */
 
 /* ------------------------------------------------------------ proofs */
 
@@ -312,7 +313,35 @@ static bool hcomm_local_lingers(const struct hcomm_link *link,
 				const struct hcomm_local *local)
 {
 	return local->leaving && local->proofs && !local->overdue &&
-	       !link->peer_handle;
+	       (!link->peer_handle || link->peer_left);
+}
+
+/* The same, and what it needs no more for that is given back. */
+static bool hcomm_local_rests(struct hcomm_link *link,
+			      struct hcomm_local *local)
+{
+	if (!hcomm_local_lingers(link, local))
+		return false;
+	if (!local->member)
+		return true;
+	if (link->session->lingering == HCOMM_MAX_LINGERING)
+		return false;
+	link->session->lingering++;
+	hcomm_member_put(local->member);
+	local->member = NULL;
+	return true;
+}
+
+static void hcomm_local_free(struct hcomm_link *link, u32 rank,
+			     struct hcomm_local *local)
+{
+	lockdep_assert_held(&link->session->links_lock);
+	xa_erase_bh(&link->locals, rank);
+	if (local->member)
+		hcomm_member_put(local->member);
+	else
+		link->session->lingering--;
+	kfree(local);
 }
 
 /* Forgets those that lingered for too long; true if another is left. */
@@ -419,13 +448,13 @@ static void hcomm_prove_done(struct hcomm_note *note, bool delivered)
 }
 
 /* Proves @local to the peer. */
-static void hcomm_local_prove(struct hcomm_link *link, struct hcomm_local *local,
-			      bool ask)
+static void hcomm_local_prove(struct hcomm_link *link, u32 rank,
+			      struct hcomm_local *local, bool ask)
 {
 	struct hcomm_session *session = link->session;
 	struct hcomm_group *group = link->group;
 	struct hcomm_wire_prove prove = {
-		.rank = local->member->rank,
+		.rank = rank,
 		.size = group->size,
 		.handle = group->handle,
 	};
@@ -461,7 +490,7 @@ static void hcomm_link_prove(struct hcomm_link *link, bool ask)
 	unsigned long rank;
 
 	xa_for_each(&link->locals, rank, local) {
-		hcomm_local_prove(link, local, ask);
+		hcomm_local_prove(link, rank, local, ask);
 		ask = false;
 	}
 }
@@ -493,6 +522,21 @@ static int hcomm_link_pair(struct hcomm_link *link, struct hcomm_member *member,
 	return 0;
 }
 
+/*
+ * The first member comes. What the peer's windows were while nobody was here,
+ * we have not been told; it says so anew after the proof that we ask for.
+ */
+static void hcomm_link_renew(struct hcomm_link *link)
+{
+	struct hcomm_remote *remote;
+	unsigned long rank;
+
+	link->born = ktime_get();
+	link->renewing = link->nr_remotes;
+	xa_for_each(&link->remotes, rank, remote)
+		hcomm_rwins_drop(remote);
+}
+
 /* Makes @member known on the link; its streams are there before its proof. */
 static int hcomm_link_add_local(struct hcomm_link *link,
 				struct hcomm_member *member)
@@ -518,7 +562,7 @@ static int hcomm_link_add_local(struct hcomm_link *link,
 	hcomm_member_get(member);
 	local->member = member;
 	if (first)
-		link->born = ktime_get();
+		hcomm_link_renew(link);
 	WRITE_ONCE(link->session->useless, 0);
 	xa_for_each(&link->remotes, rank, remote) {
 		if (remote->gone)
@@ -527,7 +571,7 @@ static int hcomm_link_add_local(struct hcomm_link *link,
 		if (ret)
 			return ret;
 	}
-	hcomm_local_prove(link, local, !link->asked);
+	hcomm_local_prove(link, member->rank, local, !link->asked);
 	link->asked |= READ_ONCE(link->session->state) == HCOMM_SESSION_OPEN;
 	if (link->nr_remotes)
 		hcomm_adverts_local(link, local);
@@ -707,7 +751,7 @@ void hcomm_link_settle(struct hcomm_link *link)
 	hcomm_link_tell_fault(link);
 	xa_for_each(&link->locals, rank, local) {
 		if (!local->leaving || local->busy ||
-		    hcomm_local_lingers(link, local)) {
+		    hcomm_local_rests(link, local)) {
 			local->busy = false;
 			continue;
 		}
@@ -719,10 +763,11 @@ void hcomm_link_settle(struct hcomm_link *link)
 			note->msg.hdr.aux = local->cause;
 			hcomm_session_note(session, note);
 		}
-		xa_erase_bh(&link->locals, rank);
-		hcomm_member_put(local->member);
-		kfree(local);
+		hcomm_local_free(link, rank, local);
 	}
+	/* Whoever comes asks the peer again. */
+	if (xa_empty(&link->locals))
+		link->asked = false;
 }
 
 static void hcomm_link_settle_work(struct work_struct *work)
@@ -857,6 +902,13 @@ static int hcomm_prove_refuse(struct hcomm_session *session,
 	return 0;
 }
 
+static void hcomm_group_unclaim(struct hcomm_group *group, u32 rank)
+{
+	mutex_lock(&group->lock);
+	clear_bit(rank, group->remote_ranks);
+	mutex_unlock(&group->lock);
+}
+
 /* Enters a proven rank and makes its streams. */
 static int hcomm_link_add_remote(struct hcomm_link *link, u32 rank)
 {
@@ -937,7 +989,7 @@ static u32 hcomm_link_culprit(struct hcomm_link *link)
 		if (!remote->gone)
 			return rank;
 	xa_for_each(&link->locals, rank, local)
-		for (r = 0; r < link->group->size; r++)
+		for (r = 0; local->member && r < link->group->size; r++)
 			if (!hcomm_member_peer(local->member, r, &peer) &&
 			    !hcomm_group_remote_gone(link->group, r) &&
 			    !memcmp(peer.instance_id, link->session->peer, 16))
@@ -945,12 +997,88 @@ static u32 hcomm_link_culprit(struct hcomm_link *link)
 	return HCOMM_NO_RANK;
 }
 
+/* All that we knew there: who was told of us then is told of our end. */
+static void hcomm_link_peer_left(struct hcomm_link *link)
+{
+	struct hcomm_local *local;
+	unsigned long rank;
+
+	link->peer_left = true;
+	xa_for_each(&link->locals, rank, local)
+		if (local->told)
+			local->proofs = 0;
+}
+
+/* @remote has ended; its kernel writes nothing for it any more. */
+static void hcomm_link_lose(struct hcomm_link *link,
+			    struct hcomm_remote *remote, int status)
+{
+	lockdep_assert_held(&link->session->links_lock);
+	remote->gone = true;
+	link->nr_remotes--;
+	hcomm_link_kill(link, false, remote->rank, status, false);
+	hcomm_adverts_remote_gone(link);
+	set_bit(remote->rank, link->group->gone_ranks);
+	if (!link->nr_remotes)
+		hcomm_link_peer_left(link);
+}
+
+/*
+ * A group that its last member left gets a new handle when one comes: those we
+ * knew there have ended before they knew how we call it. A bitmap of them, or
+ * NULL without memory.
+ */
+static unsigned long *hcomm_link_lose_all(struct hcomm_link *link)
+{
+	unsigned long *lost = bitmap_zalloc(link->group->size, GFP_KERNEL);
+	struct hcomm_remote *remote;
+	unsigned long rank;
+
+	if (!lost)
+		return NULL;
+	xa_for_each(&link->remotes, rank, remote) {
+		if (remote->gone)
+			continue;
+		set_bit(rank, lost);
+		hcomm_link_lose(link, remote, -EOWNERDEAD);
+	}
+	return lost;
+}
+
+/* Tells members here and elsewhere of ranks whose end nobody told. */
+static void hcomm_group_mourn_all(struct hcomm_group *group,
+				  unsigned long *lost)
+{
+	struct hcomm_fault fault;
+	unsigned int rank;
+
+	for_each_set_bit(rank, lost, group->size) {
+		hcomm_endpoints_fail(group, rank, -ESHUTDOWN);
+		hcomm_group_mourn(group, rank, HCOMM_CAUSE_PROCESS);
+	}
+	fault = hcomm_fault_of_death(find_first_bit(lost, group->size));
+	hcomm_session_group_fault(group, fault.rank, &fault);
+	bitmap_free(lost);
+}
+
+/* How the peer calls the group now; an earlier one took no note of a fault. */
+static void hcomm_link_peer_is(struct hcomm_link *link, u32 handle)
+{
+	if (link->peer_handle && link->peer_handle != handle) {
+		spin_lock_bh(&link->group->links_lock);
+		link->fault_known = false;
+		spin_unlock_bh(&link->group->links_lock);
+	}
+	link->peer_handle = handle;
+	link->peer_left = false;
+}
+
 static int hcomm_prove_accept(struct hcomm_session *session,
 			      struct hcomm_group *group,
 			      const struct hcomm_wire_prove *prove, bool reply)
 {
+	unsigned long *lost = NULL;
 	struct hcomm_link *link;
-	u32 lost = HCOMM_NO_RANK;
 	bool fresh = false;
 	int ret = -ENOMEM;
 
@@ -961,24 +1089,25 @@ static int hcomm_prove_accept(struct hcomm_session *session,
 	ret = -EPROTO;
 	if (!prove->handle)
 		goto out;
-	/*
-	 * A group that its last member left gets a new handle when one comes:
-	 * those we knew have ended before they knew how we call it.
-	 */
 	if (link->nr_remotes && link->peer_handle != prove->handle) {
-		lost = hcomm_link_culprit(link);
-		ret = 0;
-		goto out;
+		ret = -ENOMEM;
+		lost = hcomm_link_lose_all(link);
+		if (!lost)
+			goto out;
 	}
-	link->peer_handle = prove->handle;
+	hcomm_link_peer_is(link, prove->handle);
 	hcomm_link_settle(link);
 	if (reply)
 		hcomm_link_untell(link);
+	else
+		link->renewing = false;
 	ret = 0;
 	if (!xa_load(&link->remotes, prove->rank) &&
 	    hcomm_group_claim(group, prove->rank)) {
 		fresh = true;
 		ret = hcomm_link_add_remote(link, prove->rank);
+		if (!xa_load(&link->remotes, prove->rank))
+			hcomm_group_unclaim(group, prove->rank);
 		if (ret)
 			goto out;
 	}
@@ -995,46 +1124,8 @@ out:
 	if (session->down)
 		ret = 0;
 	mutex_unlock(&session->links_lock);
-	if (lost != HCOMM_NO_RANK)
-		hcomm_group_mourn(group, lost, HCOMM_CAUSE_PROCESS);
-	return ret;
-}
-
-/* The link of a group that is gone here, but not for the peer. */
-static struct hcomm_link *hcomm_link_left(struct hcomm_session *session,
-					  const u8 *group_id)
-{
-	struct hcomm_link *link;
-
-	lockdep_assert_held(&session->links_lock);
-	list_for_each_entry(link, &session->links, session_node)
-		if (!link->peer_handle && !xa_empty(&link->locals) &&
-		    !memcmp(link->group->id, group_id, sizeof(link->group->id)))
-			return link;
-	return NULL;
-}
-
-/* The peer proves itself to members of ours that have ended: tells it so. */
-static int hcomm_prove_left(struct hcomm_session *session,
-			    const struct hcomm_wire_prove *prove)
-{
-	struct hcomm_link *link;
-	u8 mac[HCOMM_MAC_BYTES];
-	int ret = 0;
-
-	mutex_lock(&session->links_lock);
-	link = hcomm_link_left(session, prove->group_id);
-	/* Not known yet: our first member will ask for it again. */
-	if (!link)
-		goto out;
-	ret = hcomm_claim_mac(session, link->group, false, prove->rank,
-			      prove->handle, mac);
-	if (!ret && !crypto_memneq(mac, prove->mac, sizeof(mac))) {
-		link->peer_handle = prove->handle;
-		hcomm_link_settle(link);
-	}
-out:
-	mutex_unlock(&session->links_lock);
+	if (lost)
+		hcomm_group_mourn_all(group, lost);
 	return ret;
 }
 
@@ -1050,8 +1141,9 @@ int hcomm_link_prove_received(struct hcomm_session *session,
 	if (ret)
 		return ret;
 	group = hcomm_group_by_id(session->fabric->instance, prove.group_id);
+	/* Not known yet: our first member will ask for it again. */
 	if (!group)
-		return hcomm_prove_left(session, &prove);
+		return 0;
 	ret = hcomm_claim_mac(session, group, false, prove.rank, prove.handle,
 			      mac);
 	if (ret)
@@ -1105,15 +1197,9 @@ void hcomm_link_remote_gone(struct hcomm_session *session,
 		mutex_unlock(&session->links_lock);
 		return;
 	}
-	remote->gone = true;
-	link->nr_remotes--;
 	hcomm_link_get(link);
-	/* Its kernel says that it writes nothing any more: nothing lingers. */
-	hcomm_link_kill(link, false, remote->rank,
-			cause == HCOMM_CAUSE_NONE ? -ESHUTDOWN : -EOWNERDEAD,
-			false);
-	hcomm_adverts_remote_gone(link);
-	set_bit(remote->rank, link->group->gone_ranks);
+	hcomm_link_lose(link, remote,
+			cause == HCOMM_CAUSE_NONE ? -ESHUTDOWN : -EOWNERDEAD);
 	mutex_unlock(&session->links_lock);
 
 	hcomm_endpoints_fail(link->group, m->h.src, -ESHUTDOWN);
@@ -1223,11 +1309,8 @@ static bool hcomm_link_end(struct hcomm_link *link, int error,
 		hcomm_stream_put(stream);
 	}
 	hcomm_adverts_end(link);
-	xa_for_each(&link->locals, index, local) {
-		xa_erase_bh(&link->locals, index);
-		hcomm_member_put(local->member);
-		kfree(local);
-	}
+	xa_for_each(&link->locals, index, local)
+		hcomm_local_free(link, index, local);
 	return broken;
 }
 

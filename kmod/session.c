@@ -102,20 +102,34 @@ void hcomm_session_put(struct hcomm_session *session)
 	kref_put(&session->ref, hcomm_session_release);
 }
 
+static void hcomm_session_die(struct hcomm_session *session, int error)
+{
+	lockdep_assert_held(&session->lock);
+	session->state = HCOMM_SESSION_DEAD;
+	session->error = error;
+	hcomm_path_lost(&session->path, HCOMM_PATH_CLOSING, error);
+	queue_work(hcomm_teardown_wq, &session->end_work);
+}
+
 bool hcomm_session_reset(struct hcomm_session *session, int error)
 {
 	bool first;
 
 	spin_lock_bh(&session->lock);
 	first = session->state != HCOMM_SESSION_DEAD;
-	if (first) {
-		session->state = HCOMM_SESSION_DEAD;
-		session->error = error;
-		hcomm_path_lost(&session->path, HCOMM_PATH_CLOSING, error);
-		queue_work(hcomm_teardown_wq, &session->end_work);
-	}
+	if (first)
+		hcomm_session_die(session, error);
 	spin_unlock_bh(&session->lock);
 	return first;
+}
+
+/* Nobody answered in time; one that opens meanwhile stays. */
+static void hcomm_session_unreached(struct hcomm_session *session)
+{
+	spin_lock_bh(&session->lock);
+	if (session->state == HCOMM_SESSION_NEW)
+		hcomm_session_die(session, -ENETUNREACH);
+	spin_unlock_bh(&session->lock);
 }
 
 void hcomm_session_violated(struct hcomm_session *session,
@@ -143,10 +157,9 @@ void hcomm_session_superseded(struct hcomm_session *session)
 	else
 		yields = silent > HCOMM_SILENT_UNPROVEN_MS ||
 			 age > HCOMM_USELESS_MS;
-	yields &= session->state == HCOMM_SESSION_OPEN;
+	if (yields && session->state == HCOMM_SESSION_OPEN)
+		hcomm_session_die(session, -ECONNRESET);
 	spin_unlock_bh(&session->lock);
-	if (yields)
-		hcomm_session_reset(session, -ECONNRESET);
 }
 
 /* ------------------------------------------------- control stream */
@@ -679,9 +692,8 @@ static void hcomm_session_check(struct hcomm_session *session)
 	connected = hcomm_path_connected(session->path.state);
 	spin_unlock_bh(&session->lock);
 	if (state == HCOMM_SESSION_NEW) {
-		if (hcomm_links_waited_ms(session, now) > HCOMM_CONNECT_MS &&
-		    READ_ONCE(session->state) == HCOMM_SESSION_NEW)
-			hcomm_session_reset(session, -ENETUNREACH);
+		if (hcomm_links_waited_ms(session, now) > HCOMM_CONNECT_MS)
+			hcomm_session_unreached(session);
 	} else if (hcomm_adverts_overdue(session, connected)) {
 		hcomm_session_reset(session, -ETIMEDOUT);
 	} else if (silent > READ_ONCE(hcomm_dead_after_ms)) {
@@ -890,13 +902,15 @@ static unsigned int hcomm_candidate_victim(const struct hcomm_session *session)
 static void hcomm_candidate_claim(const struct hcomm_session *session,
 				  struct hcomm_candidate *c, kuid_t uid)
 {
+	unsigned int mine = hcomm_candidates_of(session, uid) + 1;
 	bool second;
 
 	if (!uid_valid(uid) || uid_eq(c->uid[0], uid) || uid_eq(c->uid[1], uid))
 		return;
 	second = hcomm_candidates_of(session, c->uid[1]) >
 		 hcomm_candidates_of(session, c->uid[0]);
-	c->uid[second] = uid;
+	if (mine < hcomm_candidates_of(session, c->uid[second]))
+		c->uid[second] = uid;
 }
 
 /* A member's hint displaces one, a hint from the network does not. */

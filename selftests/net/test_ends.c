@@ -281,6 +281,51 @@ TEST_F_TIMEOUT(ends, a_rank_that_dies_before_it_hears_the_peer_is_missed, 300)
 	side_end(&keep[1]);
 }
 
+/*
+ * Its instance keeps the connection for a while after its last member, and what
+ * it knows of the peer's windows: the next member must not write by that.
+ */
+TEST_F_TIMEOUT(ends, keys_of_a_window_that_ended_meanwhile_are_not_used, 300)
+{
+	struct side *a = &self->p.side[0], *b = &self->p.side[1], c = {};
+	struct hcomm_join join = self->p.group;
+	struct hcomm_win_detach detach = { .window = 1 };
+	struct hcomm_event event;
+	struct hcomm_peer peers[3];
+	size_t i;
+
+	memcpy(peers, self->p.peers, sizeof(self->p.peers));
+	peers[2] = peers[1];
+	join.size = 3;
+	join.peers = (uintptr_t)peers;
+	join.nr_peers = 3;
+	ASSERT_EQ(rank_start(&a->r, 0, &join, 0), 0);
+	ASSERT_EQ(rank_start(&b->r, 1, &join, 1), 0);
+	ASSERT_EQ(side_memory(a, 65536, 0), 0);
+	ASSERT_EQ(side_memory(b, 65536, 0), 0);
+	ASSERT_EQ(side_attach(a, 1), 0);
+	b->window = 1;
+	ASSERT_EQ(run_data(b, HCOMM_OP_PUT, 0, 0, 65536), 0);
+
+	ASSERT_EQ(call(b->r.fd, HCOMM_IOC_LEAVE, NULL), 0);
+	ASSERT_TRUE(wait_event(&a->r, HCOMM_EVENT_MEMBER_LEFT, &event));
+	ASSERT_EQ(call(a->r.fd, HCOMM_IOC_WIN_DETACH, &detach), 0);
+	ASSERT_TRUE(wait_event(&a->r, HCOMM_EVENT_QUIESCED, &event));
+	memset(a->base, 0, 65536);
+
+	ASSERT_EQ(rank_start(&c.r, 1, &join, 2), 0);
+	ASSERT_EQ(side_memory(&c, 65536, 0), 0);
+	memset(c.base, 0xff, 65536);
+	c.window = 1;
+	data_sqe(&c, HCOMM_OP_PUT, 0, 0, 0, 65536);
+	EXPECT_NE(run(&c), 0);
+	for (i = 0; i < 65536 && !a->base[i]; i++)
+		;
+	EXPECT_EQ(i, 65536);
+	EXPECT_EQ(state_of(&a->r), HCOMM_STATE_ACTIVE);
+	side_end(&c);
+}
+
 TEST_F_TIMEOUT(ends, leave_is_an_event_and_ends_ops, 300)
 {
 	struct side *a = &self->p.side[0], *b = &self->p.side[1];
