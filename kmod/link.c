@@ -287,27 +287,33 @@ static void hcomm_link_remove(struct hcomm_link *link)
 	hcomm_link_put(link);
 }
 
+/* The rank may be claimed again, by whichever session. */
+static void hcomm_group_unclaim(struct hcomm_group *group, u32 rank)
+{
+	mutex_lock(&group->lock);
+	clear_bit(rank, group->remote_ranks);
+	mutex_unlock(&group->lock);
+}
+
 /*
  * The link goes without a failure of its group: its ranks may prove themselves
  * again, here or on another session. Those that are gone never come back.
  */
 static void hcomm_link_unclaim(struct hcomm_link *link)
 {
-	struct hcomm_group *group = link->group;
 	struct hcomm_remote *remote;
 	unsigned long rank;
 
 	lockdep_assert_held(&link->session->links_lock);
-	mutex_lock(&group->lock);
 	xa_for_each(&link->remotes, rank, remote)
 		if (!remote->gone)
-			clear_bit(rank, group->remote_ranks);
-	mutex_unlock(&group->lock);
+			hcomm_group_unclaim(link->group, rank);
 }
 
 /*
- * One that ended and has proven itself to a peer that has not: it may be believed
- * there to be alive, and how the peer calls the group is known with its proof.
+ * One that ended and has proven itself to a peer that has not, or of which none
+ * is left that had: it may be believed there to be alive, and how the peer calls
+ * the group now is known with its proof.
  */
 static bool hcomm_local_lingers(const struct hcomm_link *link,
 				const struct hcomm_local *local)
@@ -448,13 +454,12 @@ static void hcomm_prove_done(struct hcomm_note *note, bool delivered)
 }
 
 /* Proves @local to the peer. */
-static void hcomm_local_prove(struct hcomm_link *link, u32 rank,
-			      struct hcomm_local *local, bool ask)
+static void hcomm_local_prove(struct hcomm_link *link, struct hcomm_local *local,
+			      bool ask)
 {
 	struct hcomm_session *session = link->session;
 	struct hcomm_group *group = link->group;
 	struct hcomm_wire_prove prove = {
-		.rank = rank,
 		.size = group->size,
 		.handle = group->handle,
 	};
@@ -463,6 +468,7 @@ static void hcomm_local_prove(struct hcomm_link *link, u32 rank,
 	lockdep_assert_held(&session->links_lock);
 	if (READ_ONCE(session->state) != HCOMM_SESSION_OPEN || local->leaving)
 		return;
+	prove.rank = local->member->rank;
 	note = hcomm_note_alloc(HCOMM_WIRE_PROVE, HCOMM_PROVE_BYTES,
 				GFP_KERNEL);
 	if (!note ||
@@ -490,7 +496,7 @@ static void hcomm_link_prove(struct hcomm_link *link, bool ask)
 	unsigned long rank;
 
 	xa_for_each(&link->locals, rank, local) {
-		hcomm_local_prove(link, rank, local, ask);
+		hcomm_local_prove(link, local, ask);
 		ask = false;
 	}
 }
@@ -571,7 +577,7 @@ static int hcomm_link_add_local(struct hcomm_link *link,
 		if (ret)
 			return ret;
 	}
-	hcomm_local_prove(link, member->rank, local, !link->asked);
+	hcomm_local_prove(link, local, !link->asked);
 	link->asked |= READ_ONCE(link->session->state) == HCOMM_SESSION_OPEN;
 	if (link->nr_remotes)
 		hcomm_adverts_local(link, local);
@@ -675,6 +681,14 @@ static u32 hcomm_link_speaker(struct hcomm_link *link)
 		if (!local->leaving)
 			return rank;
 	return HCOMM_NO_RANK;
+}
+
+/* Whatever we told the peer of a fault, it took no note of. */
+static void hcomm_link_fault_untell(struct hcomm_link *link)
+{
+	spin_lock_bh(&link->group->links_lock);
+	link->fault_known = false;
+	spin_unlock_bh(&link->group->links_lock);
 }
 
 /* Tells the peer, once, that the group failed, if it did. */
@@ -902,13 +916,6 @@ static int hcomm_prove_refuse(struct hcomm_session *session,
 	return 0;
 }
 
-static void hcomm_group_unclaim(struct hcomm_group *group, u32 rank)
-{
-	mutex_lock(&group->lock);
-	clear_bit(rank, group->remote_ranks);
-	mutex_unlock(&group->lock);
-}
-
 /* Enters a proven rank and makes its streams. */
 static int hcomm_link_add_remote(struct hcomm_link *link, u32 rank)
 {
@@ -971,9 +978,7 @@ static void hcomm_link_untell(struct hcomm_link *link)
 
 	xa_for_each(&link->locals, rank, local)
 		local->told = false;
-	spin_lock_bh(&link->group->links_lock);
-	link->fault_known = false;
-	spin_unlock_bh(&link->group->links_lock);
+	hcomm_link_fault_untell(link);
 }
 
 /* The lowest proven rank of the link, or one that a member expects there. */
@@ -1064,11 +1069,8 @@ static void hcomm_group_mourn_all(struct hcomm_group *group,
 /* How the peer calls the group now; an earlier one took no note of a fault. */
 static void hcomm_link_peer_is(struct hcomm_link *link, u32 handle)
 {
-	if (link->peer_handle && link->peer_handle != handle) {
-		spin_lock_bh(&link->group->links_lock);
-		link->fault_known = false;
-		spin_unlock_bh(&link->group->links_lock);
-	}
+	if (link->peer_handle && link->peer_handle != handle)
+		hcomm_link_fault_untell(link);
 	link->peer_handle = handle;
 	link->peer_left = false;
 }
