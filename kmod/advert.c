@@ -18,7 +18,9 @@
  * kept in the same way, for each pair of ranks, under a window id of its own
  * (HCOMM_GETS_WINDOW).
  *
- * Theirs (rwin). Keys come in chunks and are used when complete. WIN_REVOKE
+ * Theirs (rwin). Keys come in chunks and are used when complete, if they are for
+ * the present era: those that were sent while no member was here, or before, may
+ * be of windows whose end nobody told us. WIN_REVOKE
  * stops posting at once; `posted` counts chains on queue pairs, plus one until
  * revoked, and whoever brings it to zero sends the answer. A revoked id stays
  * in the table as a value: it never comes back.
@@ -283,6 +285,7 @@ static int hcomm_advert_send(struct hcomm_link *link,
 		note->msg.hdr.src = advert->rank;
 		note->msg.hdr.window = advert->id;
 		note->msg.hdr.generation = advert->generation;
+		note->msg.hdr.delta = link->peer_era;
 		if (keys.first + keys.count == table->count)
 			note->msg.hdr.flags = HCOMM_WIRE_F_LAST;
 		note->msg.payload_len = hcomm_wire_keys_encode(&keys, rkeys,
@@ -352,17 +355,30 @@ static int hcomm_advert_make(struct hcomm_session *session,
 	return ret;
 }
 
+static void hcomm_link_rekey(struct hcomm_link *link)
+{
+	struct hcomm_advert *advert, *next;
+
+	lockdep_assert_held(&link->session->links_lock);
+	list_for_each_entry_safe(advert, next, &link->adverts, node)
+		if (advert->state == HCOMM_ADVERT_SENT)
+			hcomm_advert_want(link, advert);
+}
+
+void hcomm_adverts_again(struct hcomm_link *link)
+{
+	hcomm_link_rekey(link);
+	hcomm_session_advertise(link->session);
+}
+
 /* The keys that were sent belong to a device we do not use any more. */
 static void hcomm_adverts_rekey(struct hcomm_session *session)
 {
-	struct hcomm_advert *advert, *next;
 	struct hcomm_link *link;
 
 	mutex_lock(&session->links_lock);
 	list_for_each_entry(link, &session->links, session_node)
-		list_for_each_entry_safe(advert, next, &link->adverts, node)
-			if (advert->state == HCOMM_ADVERT_SENT)
-				hcomm_advert_want(link, advert);
+		hcomm_link_rekey(link);
 	mutex_unlock(&session->links_lock);
 }
 
@@ -668,7 +684,7 @@ int hcomm_advert_received(struct hcomm_session *session,
 	if (link)
 		remote = hcomm_remote_find(link, m->h.src);
 	/* A rest (first > 0) may be of an advert that began before @remote did. */
-	if (!remote || remote->refused || link->renewing ||
+	if (!remote || remote->refused || m->h.delta != link->era ||
 	    (keys.first && !remote->arriving) ||
 	    xa_is_value(xa_load(&remote->windows, m->h.window)))
 		goto out;

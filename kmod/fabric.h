@@ -423,6 +423,7 @@ struct hcomm_session {
 	struct hcomm_candidate candidates[HCOMM_CANDIDATES];
 	unsigned int nr_candidates;
 	unsigned int lingering;		/* links_lock: locals without a member */
+	u32 eras;			/* links_lock: that links have had */
 	ktime_t heard;			/* last message of the peer */
 	ktime_t opened;
 	ktime_t useless;		/* since when no member is here, 0: not so */
@@ -567,7 +568,8 @@ struct hcomm_link {
 	struct list_head group_node;	/* group->links_lock */
 	u32 peer_handle;		/* 0: nothing proven yet */
 	bool peer_left;			/* links_lock: all we knew there are gone */
-	bool renewing;			/* links_lock: adverts are of an earlier time */
+	u32 era;			/* links_lock: since members are here, again */
+	u32 peer_era;			/* links_lock: the peer's, adverts are for it */
 	ktime_t born;			/* links_lock: when the first member came */
 	bool asked;			/* links_lock: asked the peer to prove */
 	bool faulted;			/* group->links_lock, with all of fault* */
@@ -685,6 +687,8 @@ struct hcomm_rwin {
 /* With links_lock held. */
 void hcomm_adverts_local(struct hcomm_link *link, struct hcomm_local *local);
 void hcomm_adverts_link(struct hcomm_link *link);
+/* The peer has forgotten the keys that were sent on @link: sends them again. */
+void hcomm_adverts_again(struct hcomm_link *link);
 void hcomm_adverts_end(struct hcomm_link *link);
 void hcomm_adverts_remote_gone(struct hcomm_link *link);
 /* The peer's rank @peer may still answer GETs of @rank that were given up. */

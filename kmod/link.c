@@ -481,6 +481,7 @@ static void hcomm_local_prove(struct hcomm_link *link, struct hcomm_local *local
 	memcpy(prove.group_id, group->id, 16);
 	hcomm_wire_prove_encode(&prove, note->payload);
 	note->msg.hdr.src = prove.rank;
+	note->msg.hdr.generation = link->era;
 	note->msg.hdr.flags = ask ? HCOMM_WIRE_F_REPLY : 0;
 	note->msg.answer = !ask;
 	hcomm_link_get(link);
@@ -529,8 +530,9 @@ static int hcomm_link_pair(struct hcomm_link *link, struct hcomm_member *member,
 }
 
 /*
- * The first member comes. What the peer's windows were while nobody was here,
- * we have not been told; it says so anew after the proof that we ask for.
+ * The first member comes. What became of the peer's windows while nobody was
+ * here, we have not been told. The proofs name the new era, and the peer names
+ * it with the keys that it sends from then on; others are not looked at.
  */
 static void hcomm_link_renew(struct hcomm_link *link)
 {
@@ -538,7 +540,7 @@ static void hcomm_link_renew(struct hcomm_link *link)
 	unsigned long rank;
 
 	link->born = ktime_get();
-	link->renewing = link->nr_remotes;
+	link->era = ++link->session->eras;
 	xa_for_each(&link->remotes, rank, remote)
 		hcomm_rwins_drop(remote);
 }
@@ -779,9 +781,6 @@ void hcomm_link_settle(struct hcomm_link *link)
 		}
 		hcomm_local_free(link, rank, local);
 	}
-	/* Whoever comes asks the peer again. */
-	if (xa_empty(&link->locals))
-		link->asked = false;
 }
 
 static void hcomm_link_settle_work(struct work_struct *work)
@@ -1077,7 +1076,8 @@ static void hcomm_link_peer_is(struct hcomm_link *link, u32 handle)
 
 static int hcomm_prove_accept(struct hcomm_session *session,
 			      struct hcomm_group *group,
-			      const struct hcomm_wire_prove *prove, bool reply)
+			      const struct hcomm_wire_msg *m,
+			      const struct hcomm_wire_prove *prove)
 {
 	unsigned long *lost = NULL;
 	struct hcomm_link *link;
@@ -1099,10 +1099,12 @@ static int hcomm_prove_accept(struct hcomm_session *session,
 	}
 	hcomm_link_peer_is(link, prove->handle);
 	hcomm_link_settle(link);
-	if (reply)
+	if (link->peer_era != m->h.generation) {
+		link->peer_era = m->h.generation;
+		hcomm_adverts_again(link);
+	}
+	if (m->h.flags & HCOMM_WIRE_F_REPLY)
 		hcomm_link_untell(link);
-	else
-		link->renewing = false;
 	ret = 0;
 	if (!xa_load(&link->remotes, prove->rank) &&
 	    hcomm_group_claim(group, prove->rank)) {
@@ -1116,7 +1118,7 @@ static int hcomm_prove_accept(struct hcomm_session *session,
 	ret = hcomm_link_add_locals(link);
 	if (ret)
 		goto out;
-	if (reply)
+	if (m->h.flags & HCOMM_WIRE_F_REPLY)
 		hcomm_link_prove(link, false);
 	hcomm_link_tell_fault(link);
 	/* Later ranks find the peer with all keys. */
@@ -1162,8 +1164,7 @@ int hcomm_link_prove_received(struct hcomm_session *session,
 	if (hcomm_group_remote_gone(group, prove.rank))
 		ret = hcomm_prove_refuse(session, group, prove.rank, EEXIST);
 	else
-		ret = hcomm_prove_accept(session, group, &prove,
-					 m->h.flags & HCOMM_WIRE_F_REPLY);
+		ret = hcomm_prove_accept(session, group, m, &prove);
 out:
 	hcomm_group_put(group);
 	return ret;

@@ -68,13 +68,16 @@ enum hcomm_wire_type {
 	HCOMM_WIRE_GOODBYE,	/* the session ends, nothing follows */
 
 	/* Control stream: in order, exactly once over path losses (ctl.h). */
-	HCOMM_WIRE_PROVE = 32,	/* payload: struct hcomm_wire_prove */
+	HCOMM_WIRE_PROVE = 32,	/* generation: own era, payload: struct
+				 * hcomm_wire_prove
+				 */
 	HCOMM_WIRE_PROVE_FAIL,	/* payload: group id; src: rank that failed,
 				 * aux: positive errno
 				 */
 	HCOMM_WIRE_MEMBER_GONE,	/* group, src: the rank, aux: cause */
 	HCOMM_WIRE_WIN_ADVERT,	/* group, src: owner, window, generation,
-				 * payload: keys of the window
+				 * delta: the reader's era, payload: keys of
+				 * the window
 				 */
 	HCOMM_WIRE_WIN_REVOKE,	/* group, src: owner, window, generation */
 	HCOMM_WIRE_WIN_REVOKED,	/* group, src: who stopped, dst: owner,

@@ -326,6 +326,51 @@ TEST_F_TIMEOUT(ends, keys_of_a_window_that_ended_meanwhile_are_not_used, 300)
 	side_end(&c);
 }
 
+/*
+ * The peer has nobody left when a rank says that it is there; the next one that
+ * comes to the peer must be able to tell of its windows all the same.
+ */
+TEST_F_TIMEOUT(ends, who_comes_when_the_peer_has_nobody_gets_its_keys_later, 300)
+{
+	struct side a[2] = {}, b[3] = {};
+	struct hcomm_join join = self->p.group;
+	struct hcomm_event event;
+	struct hcomm_peer peers[5];
+	unsigned int i;
+
+	for (i = 0; i < 5; i++)
+		peers[i] = self->p.peers[i >= 2];
+	join.size = 5;
+	join.peers = (uintptr_t)peers;
+	join.nr_peers = 5;
+	ASSERT_EQ(rank_start(&a[0].r, 0, &join, 0), 0);
+	ASSERT_EQ(rank_start(&b[0].r, 1, &join, 2), 0);
+	ASSERT_TRUE(wait_event(&a[0].r, HCOMM_EVENT_MEMBER_UP, &event));
+	ASSERT_TRUE(wait_event(&b[0].r, HCOMM_EVENT_MEMBER_UP, &event));
+	ASSERT_EQ(call(a[0].r.fd, HCOMM_IOC_LEAVE, NULL), 0);
+	ASSERT_TRUE(wait_event(&b[0].r, HCOMM_EVENT_MEMBER_LEFT, &event));
+
+	ASSERT_EQ(rank_start(&b[1].r, 1, &join, 3), 0);
+	ASSERT_EQ(call(b[0].r.fd, HCOMM_IOC_LEAVE, NULL), 0);
+	ASSERT_EQ(call(b[1].r.fd, HCOMM_IOC_LEAVE, NULL), 0);
+	ASSERT_EQ(rank_start(&a[1].r, 0, &join, 1), 0);
+	ASSERT_TRUE(WAIT_UNTIL(&a[1].r, !debugfs_lines(1, "groups")));
+
+	ASSERT_EQ(rank_start(&b[2].r, 1, &join, 4), 0);
+	ASSERT_EQ(side_memory(&b[2], 65536, 0), 0);
+	ASSERT_EQ(side_attach(&b[2], 1), 0);
+	ASSERT_EQ(side_memory(&a[1], 65536, 0), 0);
+	memset(a[1].base, 0xff, 65536);
+	a[1].window = 1;
+	data_sqe(&a[1], HCOMM_OP_PUT, 4, 0, 0, 65536);
+	EXPECT_EQ(run(&a[1]), 0);
+	EXPECT_EQ(memcmp(a[1].base, b[2].base, 65536), 0);
+	for (i = 0; i < 2; i++)
+		side_end(&a[i]);
+	for (i = 0; i < 3; i++)
+		side_end(&b[i]);
+}
+
 TEST_F_TIMEOUT(ends, leave_is_an_event_and_ends_ops, 300)
 {
 	struct side *a = &self->p.side[0], *b = &self->p.side[1];
