@@ -7,7 +7,8 @@
  *   path.c     a path: two queue pairs, sending, receiving, draining
  *   mr.c       registrations of memory objects
  *   session.c  sessions: life, control stream, fencing, liveness
- *   link.c     a group on a session: proofs, remote ranks, death notices
+ *   link.c     a group on a session; link_proof.c, link_up.c, link_down.c,
+ *              link_fault.c: proofs, how ranks come and go, failures
  *   advert.c   windows: keys given to peers and keys received
  *   flow_tx.c, flow_rx.c  streams: ops to and from one remote rank
  *   sysfs.c    what an administrator sees
