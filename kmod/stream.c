@@ -3,7 +3,7 @@
  * Streams: the ops between one local member and one remote rank, in both
  * directions (core/flow.h), and the transfers that are their pieces.
  *
- * A stream is made when both ranks are known to be proven (link.c), found by
+ * A stream is made when both ranks are known to be proven (link_up.c), found by
  * (local, remote) rank in its link's table by the receive path and by remote
  * rank in its member's table by the submitters, both under RCU, and is on the
  * session's fence. hcomm_stream_kill() takes it out of all three, hands every
