@@ -26,6 +26,7 @@
 #define DEFAULT_TIMEOUT	590
 #define LONGEST_TIMEOUT	(24ULL * 3600)
 #define LONGEST_SECRET	4096
+#define SHOWN_CHARS	96	/* of a value that is refused */
 
 static FILE *log_file;
 static enum hcomm_level log_level = HCOMM_LOG_WARN;
@@ -100,7 +101,10 @@ void hcomm_log(enum hcomm_level level, const char *fmt, ...)
 static hcommResult_t bad(char *why, size_t bytes, const char *name,
 			 const char *value, const char *wanted)
 {
-	snprintf(why, bytes, "%s=\"%s\": expected %s", name, value, wanted);
+	const char *more = strlen(value) > SHOWN_CHARS ? "..." : "";
+
+	snprintf(why, bytes, "%s=\"%.*s%s\": expected %s", name, SHOWN_CHARS,
+		 value, more, wanted);
 	return HCOMM_INVALID_ARGUMENT;
 }
 
@@ -218,11 +222,15 @@ static hcommResult_t load_name(const char *name, const char *given,
 			       char *why, size_t bytes)
 {
 	const char *text = given ? given : getenv(name);
+	char wanted[64];
 
 	if (!text || !*text)
 		text = fallback;
-	if (strlen(text) >= room || strchr(text, '/'))
-		return bad(why, bytes, name, text, "a short name without \"/\"");
+	if (strlen(text) >= room || strchr(text, '/')) {
+		snprintf(wanted, sizeof(wanted),
+			 "at most %zu characters, none of them \"/\"", room - 1);
+		return bad(why, bytes, name, text, wanted);
+	}
 	strcpy(to, text);
 	return HCOMM_SUCCESS;
 }

@@ -226,12 +226,14 @@ static int bad_variable(const char *name, const char *value, const char *text)
 static int variables(int rank, int n, void *arg)
 {
 	char dir[] = "/tmp/hcomm-test-XXXXXX", fifo[64], large[64];
+	char endless[1200] = "";
 	int fd, bad;
 	hcommUniqueId id;
 
 	CHECK(mkdtemp(dir), "no folder");
 	snprintf(fifo, sizeof(fifo), "%s/fifo", dir);
 	snprintf(large, sizeof(large), "%s/large", dir);
+	memset(endless, 'j', sizeof(endless) - 1);
 	fd = open(large, O_CREAT | O_WRONLY, 0600);
 	CHECK(!mkfifo(fifo, 0600) && !ftruncate(fd, 4097), "no files");
 	close(fd);
@@ -240,7 +242,9 @@ static int variables(int rank, int n, void *arg)
 	      bad_variable("HCOMM_SECRET_FILE", dir, "regular") |
 	      bad_variable("HCOMM_SECRET_FILE", large, "more than 4096") |
 	      bad_variable("HCOMM_DEBUG", "bogus", "TRACE") |
-	      bad_variable("HCOMM_DEBUG", "INFOS", "TRACE");
+	      bad_variable("HCOMM_DEBUG", "INFOS", "TRACE") |
+	      bad_variable("HCOMM_JOB", "a/b", "none of them \"/\"") |
+	      bad_variable("HCOMM_JOB", endless, "...\": expected at most");
 	unlink(fifo);
 	unlink(large);
 	rmdir(dir);
